@@ -9,7 +9,8 @@ from fractions import Fraction
 from itertools import count
 
 from bench.table import Row, side_by_side
-from counterpoint import ApproxDP, SampledGaussianDP, compose
+from counterpoint import ApproxDP, compose
+from counterpoint.measures import SampledGaussianDP
 
 GOLDEN = 0.6180339887498949
 DELTA = 1e-6

@@ -15,7 +15,8 @@ import duckdb
 import numpy as np
 
 from bench.table import Row, seconds, side_by_side
-from counterpoint import Counter, Laplace, MonotoneHistogram, PureDP, Session, Stream, category, count, max_of, number
+from counterpoint import Counter, Laplace, MonotoneHistogram, PureDP, Session, Stream, category, count, number
+from counterpoint.continual import max_of
 
 ITEMS = int(os.environ.get("STREAM_ITEMS", "1000000"))
 TOGETHER = 100_000

@@ -42,7 +42,7 @@ MEASURES: dict[str, Size] = {
     "PureDP": cp.PureDP,
     "ApproxDP": lambda size: cp.ApproxDP(size, Fraction(size) ** 2 / 1000),
     "zCDP": cp.zCDP,
-    "ApproxzCDP": lambda size: cp.ApproxzCDP(size, Fraction(size) ** 2 / 1000),
+    "ApproxzCDP": lambda size: cp.measures.ApproxzCDP(size, Fraction(size) ** 2 / 1000),
     "tCDP": lambda size: cp.tCDP(size, 16),
     "RenyiDP": lambda size: cp.RenyiDP(8, size),
     "GaussianDP": cp.GaussianDP,

@@ -66,7 +66,7 @@ def story(registry: Registry) -> None:
     noisy.ask(cp.count(where="age > 40"))
     checks = ann.launch(cp.SparseVector(0.2, threshold=9000, hits=2))
     for age in (80, 60, 40):
-        with suppress(cp.Halted):
+        with suppress(cp.errors.Halted):
             checks.ask(cp.count(where=f"age > {age}"))
         time.sleep(0.5)
     noisy.ask(cp.count(where="age > 65"))

@@ -52,15 +52,15 @@ def looked_at(length: int) -> Numbers:
 
 
 def read(
-    counter: cp.VectorCounter, state: VectorCounting, items: int, sums: Numbers, coins: cp.Coins
+    counter: cp.VectorCounter, state: VectorCounting, items: int, sums: Numbers, coins: cp.coins.Coins
 ) -> tuple[VectorCounting, Numbers]:
     """The noisy totals after `items` items; updates draw no noise, so their sum can be sent at once."""
-    after, answer = counter.step(VectorCounting(items, Packed(sums), state.noise), cp.Ask(), coins)
+    after, answer = counter.step(VectorCounting(items, Packed(sums), state.noise), cp.mechanisms.Ask(), coins)
     assert isinstance(after, VectorCounting)
     return after, np.array(answer)
 
 
-def begun(counter: cp.VectorCounter, coins: cp.Coins) -> VectorCounting:
+def begun(counter: cp.VectorCounter, coins: cp.coins.Coins) -> VectorCounting:
     """The first state."""
     state = counter.start(coins)
     assert isinstance(state, VectorCounting)
@@ -69,7 +69,7 @@ def begun(counter: cp.VectorCounter, coins: cp.Coins) -> VectorCounting:
 
 def plain(stream: Rising, length: int, delta: Fraction, seed: int) -> float:
     """The largest error of the largest of d counters that are read all the time."""
-    bars, coins, errors = len(stream.rates), cp.SeededCoins(seed), []
+    bars, coins, errors = len(stream.rates), cp.coins.SeededCoins(seed), []
     if delta:
         for time, deviation in deviations(bars, delta, length):
             exactly = stream.sums(np.array([time]))[0]
@@ -94,7 +94,7 @@ def deviations(bars: int, delta: Fraction, length: int) -> list[tuple[int, float
 
 def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int) -> Iterator[tuple[int, int]]:
     """Henzinger et al. 2024, Alg 4 by blocks of time: (time, what is answered from then on)."""
-    coins, totals = cp.SeededCoins(seed), histogram.totals
+    coins, totals = cp.coins.SeededCoins(seed), histogram.totals
     third, bars = histogram.epsilon / 3, len(stream.rates)
     state = begun(totals, coins)
     noisy, since, time, hit, base = np.zeros(bars, np.int64), np.zeros(bars, np.int64), 0, 0, 0
@@ -123,7 +123,7 @@ def hits(stream: Rising, length: int, histogram: cp.MonotoneHistogram, seed: int
 
 def watched(stream: Rising, length: int, delta: Fraction, scale: str, seed: int) -> float:
     """The largest error of the histogram."""
-    histogram = cp.MonotoneHistogram(EPSILON, cp.max_of, len(stream.rates), delta=delta, scale=scale)
+    histogram = cp.MonotoneHistogram(EPSILON, cp.continual.max_of, len(stream.rates), delta=delta, scale=scale)
     times = looked_at(length)
     answered = np.zeros(len(times), np.int64)
     for time, answer in hits(stream, length, histogram, seed):

@@ -70,7 +70,7 @@ def guesses_panel(axes: plt.Axes) -> None:
 
 def weights_panel(axes: plt.Axes) -> None:
     """Errors of 1,000 interval queries on two bumps of 10^5 rows, as they come in."""
-    at, coins = np.arange(CELLS), cp.SeededCoins(3)
+    at, coins = np.arange(CELLS), cp.coins.SeededCoins(3)
     bumps = 0.6 / 40 * np.exp(-(((at - 200) / 40) ** 2) / 2) + 0.4 / 90 * np.exp(-(((at - 700) / 90) ** 2) / 2)
     cells = np.round(ROWS * bumps / bumps.sum()).astype(np.int64)
     ends = [sorted((coins.integer(CELLS + 1), coins.integer(CELLS + 1))) for _ in range(QUERIES)]
@@ -90,11 +90,14 @@ def weights_panel(axes: plt.Axes) -> None:
 
 def by_weights(queries: Numbers, true: Numbers) -> tuple[list[int], Numbers]:
     """Which queries were a surprise, and all answers."""
-    mechanism, coins = cp.multiplicative_weights(1, CELLS, rows=ROWS, margin="0.02", updates=80), cp.SeededCoins(1)
+    mechanism, coins = (
+        cp.multiplicative_weights(1, CELLS, rows=ROWS, margin="0.02", updates=80),
+        cp.coins.SeededCoins(1),
+    )
     state, wrong_at, answers = mechanism.start(coins), [], []
     for at, (query, value) in enumerate(zip(queries.tolist(), true.tolist(), strict=True)):
         assert state is not None
-        state, (how, answer) = mechanism.step(state, cp.Ask(tuple(query), private=value), coins)
+        state, (how, answer) = mechanism.step(state, cp.mechanisms.Ask(tuple(query), private=value), coins)
         wrong_at += [at] if how == "WRONG" else []
         answers.append(answer)
     return wrong_at, np.array(answers)
@@ -102,11 +105,11 @@ def by_weights(queries: Numbers, true: Numbers) -> tuple[list[int], Numbers]:
 
 def by_laplace(true: Numbers) -> Numbers:
     """As many answers with noise for all of them."""
-    mechanism, coins = cp.Laplace(1, asks=len(true)), cp.SeededCoins(2)
+    mechanism, coins = cp.Laplace(1, asks=len(true)), cp.coins.SeededCoins(2)
     state, answers = mechanism.start(coins), []
     for value in true.tolist():
         assert state is not None
-        state, answer = mechanism.step(state, cp.Ask(private=value), coins)
+        state, answer = mechanism.step(state, cp.mechanisms.Ask(private=value), coins)
         answers.append(answer)
     return np.array(answers)
 

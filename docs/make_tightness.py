@@ -30,7 +30,9 @@ Study = dict[str, dict[str, float]]
 
 def smallest_budget(losses: list[cp.Loss], **options: object) -> float:
     """The smallest epsilon for which a filter at delta admits every one of these launches."""
-    claims = [cp.Claim(loss, cp.relations.every_step(), cp.Certificate("", ""), "one-shot") for loss in losses]
+    claims = [
+        cp.Claim(loss, cp.relations.every_step(), cp.composition.Certificate("", ""), "one-shot") for loss in losses
+    ]
 
     def admits(epsilon: float) -> bool:
         rule = cp.Filter(cp.ApproxDP(epsilon, DELTA), **options)  # type: ignore[arg-type]
@@ -96,7 +98,7 @@ def study() -> Study:
         for name, losses in WORKLOADS.items():
             try:
                 results[rule][name] = epsilon(losses)
-            except cp.NotCovered:
+            except cp.errors.NotCovered:
                 continue
     return results
 

@@ -44,7 +44,7 @@ def value(accountant: Accountant, workload: Workload) -> float | None:
             return _first(lambda n: accountant(Counter(launches[:n]), delta) > budget, MOST + 1) - 1
         first, measure = Counter(workload.launches), MEASURES[workload.largest]
         return _largest(lambda size: accountant(first + Counter([measure(size)]), delta) <= budget, budget)
-    except cp.NotCovered:
+    except cp.errors.NotCovered:
         return None
 
 
@@ -75,7 +75,7 @@ def _mu(loss: cp.Loss) -> float:
         return float(loss.mu)
     if isinstance(loss, cp.zCDP):
         return math.sqrt(2 * loss.rho)
-    raise cp.NotCovered(f"no Gaussian mechanism stands for {loss!r}")
+    raise cp.errors.NotCovered(f"no Gaussian mechanism stands for {loss!r}")
 
 
 def by_pld(losses: Losses, delta: float) -> float:
@@ -105,7 +105,7 @@ def by_opendp(losses: Losses, delta: float) -> float:
     """The better of OpenDP's two filters: sums of (epsilon, delta), or of rho."""
     found = [epsilon for epsilon in (_summed(losses, delta), _concentrated(losses, delta)) if epsilon is not None]
     if not found:
-        raise cp.NotCovered("OpenDP has no such loss")
+        raise cp.errors.NotCovered("OpenDP has no such loss")
     return min(found)
 
 

@@ -46,7 +46,7 @@ def _gaussian_losses(size: int) -> Callable[[], Any]:
 def _sampled_gaussians(size: int) -> Callable[[], Any]:
     import counterpoint as cp
 
-    steps = [cp.SampledGaussianDP(mu=1 / SAMPLED_SIGMA, rate=SAMPLING_RATE)] * size
+    steps = [cp.measures.SampledGaussianDP(mu=1 / SAMPLED_SIGMA, rate=SAMPLING_RATE)] * size
     return lambda: cp.compose.optimal(steps).epsilon_at(DELTA)
 
 

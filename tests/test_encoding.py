@@ -11,8 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import counterpoint
+from counterpoint import encoding
 from counterpoint.encoding import _REGISTRY, Plain, Tagged, Value, decode, digest, encode
 from counterpoint.errors import InvalidParameter, SecretLeak
+from counterpoint.lazy import load
 from counterpoint.privacy.secret import Secret
 
 plain = st.recursive(
@@ -119,12 +121,12 @@ def test_a_class_that_was_renamed_is_stored_and_read_under_its_older_name():
 
 def test_a_class_that_was_renamed_is_read_without_importing_the_package_again(monkeypatch):
     """Every step of a histogram reads one back, and importing takes milliseconds."""
-    monkeypatch.setattr(counterpoint, "load_everything", lambda: pytest.fail("imported again"))
+    monkeypatch.setattr(encoding, "load", lambda _: pytest.fail("imported again"))
     assert decode(encode(Newer(1)), Tagged) == Newer(1)
 
 
 def test_no_two_of_our_classes_are_stored_under_one_name():
-    counterpoint.load_everything()
+    load("counterpoint")
     ours = [kind for kind in set(_REGISTRY.values()) if kind.__module__.startswith("counterpoint.")]
     tags = Counter(kind.__struct_config__.tag for kind in ours if issubclass(kind, msgspec.Struct))
     assert len(tags) > 100 and max(tags.values()) == 1, tags.most_common(3)
@@ -162,11 +164,11 @@ def test_a_class_with_the_name_of_one_of_ours_is_refused_where_it_is_defined():
         "import counterpoint as cp\n"
         "from counterpoint.encoding import Value\n"
         "try:\n"
-        "    class Watching(cp.Own, Value, frozen=True):\n"
+        "    class Watching(cp.mechanisms.Own, Value, frozen=True):\n"
         "        pass\n"
         "except TypeError as error:\n"
         "    print(error)\n"
-        "class Seeing(cp.Own, Value, frozen=True):\n"
+        "class Seeing(cp.mechanisms.Own, Value, frozen=True):\n"
         "    pass\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

@@ -14,7 +14,7 @@ from counterpoint.encoding import Value
 def bound():
     return cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1)
 
-class Rounded(cp.Postprocessor, Value, frozen=True):
+class Rounded(cp.mechanisms.Postprocessor, Value, frozen=True):
     def start(self):
         return 0
 

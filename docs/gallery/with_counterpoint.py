@@ -85,7 +85,7 @@ from counterpoint.numbers.parameters import Positive
 EACH = cp.relations.every_step()
 
 
-class Nothing(cp.Own, Value, frozen=True):
+class Nothing(cp.mechanisms.Own, Value, frozen=True):
     pass
 
 
@@ -96,10 +96,10 @@ class FirstPeak(cp.Composite, Value, frozen=True):
     @property
     def structure(self):
         half = cp.PureDP(self.epsilon / 2)
-        return cp.Part("watch", half, EACH), cp.Part("release", half, EACH)
+        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part("release", half, EACH)
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask) and message.private is not None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is not None
 
     def begin(self, context):
         context.launch("watch", cp.SparseVector(self.epsilon / 2, threshold=250))
@@ -127,7 +127,7 @@ class Doubled(FirstPeak, frozen=True):
         return None, context.ask("release", message.private * 2)
 
 
-pairs = [(cp.Ask(private=a), cp.Ask(private=b)) for a, b in [(249, 250), (250, 249)]]
+pairs = [(cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b)) for a, b in [(249, 250), (250, 249)]]
 for mechanism in (FirstPeak(5), Doubled(5)):
     print(mechanism, cp.verify.exact(mechanism, messages=pairs, rounds=2).judge())
 

@@ -19,7 +19,7 @@ EACH = cp.relations.every_step()  # neighbours: any question may have another an
 
 
 # %%
-class Nothing(cp.Own, Value, frozen=True):
+class Nothing(cp.mechanisms.Own, Value, frozen=True):
     """The state of the program itself: it has none."""
 
 
@@ -32,10 +32,10 @@ class FirstPeak(cp.Composite, Value, frozen=True):
     @property
     def structure(self):
         half = cp.PureDP(self.epsilon / 2)
-        return cp.Part("watch", half, EACH), cp.Part("release", half, EACH)
+        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part("release", half, EACH)
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask) and message.private is not None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is not None
 
     def begin(self, context):
         context.launch("watch", cp.SparseVector(self.epsilon / 2, threshold=1000))
@@ -67,7 +67,7 @@ for state in ["WY", "VT", "OR", "CA"]:
 # adversary that tells them apart best. The claim holds:
 
 # %%
-pairs = [(cp.Ask(private=a), cp.Ask(private=b)) for a, b in [(999, 1000), (1000, 999)]]
+pairs = [(cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b)) for a, b in [(999, 1000), (1000, 999)]]
 found = cp.verify.exact(FirstPeak(epsilon=5), messages=pairs, rounds=2)
 found.judge()
 
@@ -107,7 +107,9 @@ class Peeking(FirstPeak, frozen=True):
 
 
 # %% raises
-Peeking(epsilon=1).step(Peeking(epsilon=1).start(cp.SeededCoins(1)), cp.Ask(private=5), cp.SeededCoins(1))
+Peeking(epsilon=1).step(
+    Peeking(epsilon=1).start(cp.coins.SeededCoins(1)), cp.mechanisms.Ask(private=5), cp.coins.SeededCoins(1)
+)
 
 # %% [markdown]
 # Next: [running it for real](5_running_it_for_real.ipynb).

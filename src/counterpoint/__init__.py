@@ -9,20 +9,13 @@ moment what privacy has been lost, and by which theorem.
 >>> rule.loss(account)
 ApproxDP(0.4, 1e-6)
 
+What most programs use is at the top level; the rest is in namespaces, such as `cp.errors` and `cp.answers`.
 `__init__.pyi` lists the public names. Each is imported when it is first used, so that importing the package costs next
 to nothing.
 """
 
-from counterpoint.lazy import listed, load
+from counterpoint.lazy import listed
 
 __version__ = "0.1.0.dev0"
 
 __getattr__, __dir__, __all__ = listed(__name__)
-
-
-def load_everything() -> None:
-    """Import every public name: what reads stored data must know all classes that it may name.
-
-    >>> load_everything()
-    """
-    load(__name__)

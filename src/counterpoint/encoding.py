@@ -17,13 +17,13 @@ import hashlib
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 import msgspec
 from msgspec.structs import astuple
 
 from counterpoint.errors import CounterpointError, InvalidParameter, SecretLeak
+from counterpoint.lazy import load
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.exact import must_be_storable, read_stored
 from counterpoint.numbers.parameters import read_before_checks
@@ -62,7 +62,7 @@ class Tagged:
         """Register the class under the name that its tag will carry."""
         super().__init_subclass__()
         if not _ours(cls):
-            import_module("counterpoint").load_everything()  # so that a name of ours is known, and not taken later
+            load("counterpoint")  # so that a name of ours is known, and not taken later
         before = _REGISTRY.get(cls.__qualname__, cls)
         if before.__module__ != cls.__module__ and _ours(before):
             raise TypeError(
@@ -281,7 +281,7 @@ def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     found = _class_of(tag)
     if found is None:
         # stored data may name anything public, and the package imports its rooms only when they are used
-        import_module("counterpoint").load_everything()
+        load("counterpoint")
         found = _class_of(tag)
     if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")

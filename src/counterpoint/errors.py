@@ -41,6 +41,38 @@ epsilon must be at least 0, but -1 was given
 
 from types import TracebackType
 
+__all__ = [
+    "BudgetExceeded",
+    "CounterpointError",
+    "DataChanged",
+    "DataFailed",
+    "DataInUse",
+    "DataLost",
+    "FeedFailed",
+    "ForkedProcess",
+    "Halted",
+    "InvalidParameter",
+    "InvalidRequest",
+    "LedgerBusy",
+    "LedgerError",
+    "LedgerFailed",
+    "LedgerRolledBack",
+    "LedgerTampered",
+    "NotAllowed",
+    "NotCovered",
+    "NotGranted",
+    "NotTotal",
+    "RelationMismatch",
+    "RequestConflict",
+    "SecretLeak",
+    "ServiceFailed",
+    "TapeMismatch",
+    "UnknownSchema",
+    "Unsealable",
+    "UnsupportedSQL",
+    "WitnessFailed",
+]
+
 
 class CounterpointError(Exception):
     """The root of the tree above: catch it to catch every error of this package."""

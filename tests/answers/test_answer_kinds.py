@@ -67,12 +67,12 @@ def test_variances_and_deviations_know_their_errors_also_by_key():
     s = session(cp.PureDP(10**7))
     var, dev = s.ask(cp.variance("age"), epsilon=10**5), s.ask(cp.stdev("pay"), epsilon=10**5)
     surely = "0.999999999"  # a false alarm in a billion runs
-    assert isinstance(var, cp.FloatAnswer) and abs(var - Fraction(800, 3)) <= var.error(surely)
+    assert isinstance(var, cp.answers.FloatAnswer) and abs(var - Fraction(800, 3)) <= var.error(surely)
     assert var.error() < 1 and type(var.exact) is Exact
-    assert isinstance(dev, cp.FloatAnswer) and dev <= dev.error(surely), "all have the same pay"
+    assert isinstance(dev, cp.answers.FloatAnswer) and dev <= dev.error(surely), "all have the same pay"
     assert dev.error() < 0.2
     by = s.ask(cp.stdev("age", by="city"), epsilon=10**6)
-    assert isinstance(by, cp.TableAnswer) and list(by.columns()) == ["city", "value", "error"]
+    assert isinstance(by, cp.answers.TableAnswer) and list(by.columns()) == ["city", "value", "error"]
     assert abs(by["Rome"] - 16.33) < 0.01 + by["Rome"].error(surely) and by["Rome"].error() < 0.1
     assert by["<b>Ys</b>"] is None
     steps = by.mechanism.answer_error(by._provenance.prepared.message(), "0.95", 3)
@@ -85,8 +85,8 @@ def test_variances_and_deviations_know_their_errors_also_by_key():
 def test_a_choice_knows_its_price_and_its_rank_error():
     s = session()
     age, pay = s.ask(cp.median("age"), epsilon=50), s.ask(cp.quantile("pay", 0.5), epsilon=50)
-    assert isinstance(age, cp.IntChoice) and age == 40 and type(age + 1) is int
-    assert isinstance(pay, cp.FloatChoice) and pay == 2.5 == pay.exact and json.dumps(pay) == "2.5"
+    assert isinstance(age, cp.answers.IntChoice) and age == 40 and type(age + 1) is int
+    assert isinstance(pay, cp.answers.FloatChoice) and pay == 2.5 == pay.exact and json.dumps(pay) == "2.5"
     for answer, candidates in ((age, 121), (pay, 21)):
         assert answer.cost == cp.PureDP(50) and answer.mechanism == cp.NoisyMax(50)
         assert answer.rank_error(0.99) == Fraction(cp.NoisyMax(50).error(0.99, candidates), 2)
@@ -100,7 +100,7 @@ def test_a_chosen_date_is_a_text_that_knows_its_rank_error():
     born = pa.table({"who": [1, 2, 3], "day": ["1999-01-01"] * 3})
     data = cp.Table(born, unit="who", rows_per_unit=1, columns={"day": cp.date("1990-01-01", "2010-12-31")})
     answer = cp.Session(data, cp.PureDP(100)).ask(cp.median("day", ["1990-01-01", "1999-01-01"]), epsilon=100)
-    assert isinstance(answer, cp.TextChoice) and answer == "1999-01-01" == str(answer) == f"{answer}"
+    assert isinstance(answer, cp.answers.TextChoice) and answer == "1999-01-01" == str(answer) == f"{answer}"
     assert type(str(answer)) is str and json.dumps(answer) == '"1999-01-01"'
     assert repr(answer) == "'1999-01-01' (rank +- 0 rows)" and answer.rank_error("0.999999") == 0
 
@@ -121,7 +121,7 @@ def test_choices_are_within_their_rank_error_as_often_as_stated(price):
 def test_selected_keys_know_what_a_key_needs():
     s, loss = session(cp.ApproxDP(100, 1e-2)), cp.ApproxDP(1, 1e-6)
     answer = s.ask(cp.keys("street"), loss=loss)
-    assert isinstance(answer, cp.KeysAnswer) and answer == ("rue",) and answer.cost == loss
+    assert isinstance(answer, cp.answers.KeysAnswer) and answer == ("rue",) and answer.cost == loss
     assert answer.units_needed(0.95) == cp.PartitionSelection(1, 1e-6).error(0.95) == 16
     assert "PartitionSelection" in answer.why and pickle.loads(pickle.dumps(answer)) == ("rue",)  # noqa: S301 - ours
     with pytest.raises(NotCovered, match="units_needed"):
@@ -140,7 +140,11 @@ def test_keys_that_were_cut_off_state_nothing():
 def test_choices_by_key_are_a_table_with_rank_errors():
     s = session(cp.PureDP(1000))
     answer = s.ask(cp.median("age", by="city"), epsilon="0.5")
-    assert isinstance(answer["Rome"], cp.IntChoice) and list(answer.columns()) == ["city", "value", "rank_error"]
+    assert isinstance(answer["Rome"], cp.answers.IntChoice) and list(answer.columns()) == [
+        "city",
+        "value",
+        "rank_error",
+    ]
     assert answer["Rome"].rank_error("0.9") == answer.rank_error("0.9") < answer.rank_error("0.9", simultaneous=True)
     with pytest.raises(NotCovered, match="rank_error"):
         answer.error()
@@ -154,7 +158,7 @@ def test_choices_for_one_key_are_a_table_with_one_row_and_not_the_name_of_the_ke
     s = session(cp.PureDP(1000))
     for request in (cp.median("age", by="city", keys=["Rome"]), cp.minimum("age", 1, by="city", keys=["Rome"])):
         answer = s.ask(request, epsilon=1)
-        assert list(answer.keys()) == ["Rome"] and isinstance(answer["Rome"], cp.IntChoice)
+        assert list(answer.keys()) == ["Rome"] and isinstance(answer["Rome"], cp.answers.IntChoice)
         (chosen,) = s.launch(cp.NoisyMax(epsilon=1)).ask(request)
         assert isinstance(chosen, int)
 
@@ -162,7 +166,7 @@ def test_choices_for_one_key_are_a_table_with_one_row_and_not_the_name_of_the_ke
 @pytest.mark.parametrize("error", [10**400, 2**70, np.array([1, 2])])
 def test_an_error_that_no_search_reaches_is_refused(error):
     s = session(cp.PureDP(1000))
-    with pytest.raises(cp.InvalidParameter):
+    with pytest.raises(cp.errors.InvalidParameter):
         s.ask(cp.count(), error=error)
-    with pytest.raises(cp.InvalidParameter):
+    with pytest.raises(cp.errors.InvalidParameter):
         s.ask(cp.median("age"), rank_error=error)

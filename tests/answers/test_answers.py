@@ -32,7 +32,11 @@ from counterpoint.queries.request import Averaged, Prepared
 def test_a_scalar_answer_is_the_plain_number_to_all_that_takes_numbers():
     s = session()
     people, pay, age = s.ask(cp.count(), epsilon=1), s.ask(cp.sum("pay"), epsilon=1), s.ask(cp.mean("age"), epsilon=5)
-    assert (type(people), type(pay), type(age)) == (cp.IntAnswer, cp.FloatAnswer, cp.FloatAnswer)
+    assert (type(people), type(pay), type(age)) == (
+        cp.answers.IntAnswer,
+        cp.answers.FloatAnswer,
+        cp.answers.FloatAnswer,
+    )
     for answer, kind in ((people, int), (pay, float), (age, float)):
         plain = kind(answer)
         assert isinstance(answer, kind) and answer == plain and hash(answer) == hash(plain)
@@ -143,7 +147,7 @@ def test_neighbouring_data_have_equal_errors_and_prices():
 def test_a_keyed_answer_is_a_mapping_and_a_table():
     answer = session().ask(cp.histogram("city"), epsilon=50)
     assert list(answer.keys()) == ["Paris", "Rome", "<b>Ys</b>"] and len(answer) == 3
-    assert isinstance(answer["Rome"], cp.IntAnswer) and answer["Rome"].error() == answer.error() == 0
+    assert isinstance(answer["Rome"], cp.answers.IntAnswer) and answer["Rome"].error() == answer.error() == 0
     expected = {"city": list(answer.keys()), "value": [int(v) for v in answer.values()], "error": [0, 0, 0]}
     assert pa.table(answer).to_pydict() == pl.DataFrame(answer).to_dict(as_series=False) == expected
     assert answer.to_pandas().equals(pd.DataFrame(expected)) and pd.DataFrame(answer).equals(pd.DataFrame(expected))
@@ -154,7 +158,7 @@ def test_a_keyed_answer_is_a_mapping_and_a_table():
 def test_a_sum_by_key_is_in_units():
     answer = session().ask(cp.sum("pay", by="city"), epsilon=100)
     assert pa.table(answer).column_names == ["city", "value", "error"]
-    assert isinstance(answer["Rome"], cp.FloatAnswer) and answer.error(0) == 0.0 and answer["Rome"] % 0.5 == 0
+    assert isinstance(answer["Rome"], cp.answers.FloatAnswer) and answer.error(0) == 0.0 and answer["Rome"] % 0.5 == 0
 
 
 def test_keys_of_several_columns_have_a_column_each():
@@ -380,7 +384,7 @@ def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
 
     facts = Best(None, 1, 1, 3, Fraction(1), names=("a", "b", "c"))
     answer = present(Provenance(cp.NoisyMax(2), facts, (Chosen(2), Chosen(0))))
-    assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.TupleAnswer)
+    assert answer == ("c", "a") and answer.cost == cp.PureDP(2) and isinstance(answer, cp.answers.TupleAnswer)
     with pytest.raises(NotCovered, match="NoisyMax"):
         answer.error()
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from counterpoint import ApproxDP, GaussianDP, PureDP, SampledGaussianDP, compose, zCDP
+from counterpoint import ApproxDP, GaussianDP, PureDP, compose, zCDP
 from counterpoint.composition.fixed.sampled import Direction, SampledGaussians, SampledLattice
 from counterpoint.composition.fixed.sampled_steps import SampledStep
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.measures import SampledGaussianDP
 
 MUS = st.fractions(Fraction(1, 10), 3, max_denominator=50)
 RATES = st.fractions(Fraction(1, 1000), Fraction(99, 100), max_denominator=1000)

@@ -13,13 +13,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.continual.test_blt_noise import Given, moves, walk
 
-from counterpoint import Ask, Counter, InvalidParameter, SeededCoins, SeparatedCounter, SeparatedVectorCounter, Update
+from counterpoint import Counter, SeparatedCounter, SeparatedVectorCounter
+from counterpoint.coins import SeededCoins
 from counterpoint.continual.blt import for_horizon
 from counterpoint.continual.blt_noise import LIFETIME, BltNoise
 from counterpoint.continual.counter import PastHorizon, VectorCounter
 from counterpoint.continual.spaced_noise import FarItems, for_separated, separated_noise
 from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import encode
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.privacy.relations import Separated, Steps
 from counterpoint.verify.catalogue.mechanisms import CoarseSeparatedCounter
 

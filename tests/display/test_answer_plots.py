@@ -68,7 +68,7 @@ def test_choices_by_key_show_their_rank_errors_in_words_and_no_whisker():
     found, words = drawn(picture)
     assert "rank ± 14 rows" in words and found["point"] == 2 and found["whisker"] == found["whisker-end"] == 0
     dates = AnswerTable({"city": ["Rome"]}, {"value": ["2026-01-01"]}, {"value": ("rank_error", [14])}, [""])
-    with pytest.raises(cp.InvalidParameter, match="texts, which no scale shows"):
+    with pytest.raises(cp.errors.InvalidParameter, match="texts, which no scale shows"):
         plot_answer(dates, "median", "0.95")
 
 
@@ -76,7 +76,7 @@ def test_several_questions_have_no_common_scale():
     errors = {"n": ("n_error", [3]), "late": ("late_error", [0.5])}
     table = AnswerTable({"carrier": ["UA"]}, {"n": [40], "late": [9.5]}, errors, [""])
     with pytest.raises(
-        cp.InvalidParameter, match=r"plot one of them, as in answer\['late'\]\.plot\(\), or answer\.part"
+        cp.errors.InvalidParameter, match=r"plot one of them, as in answer\['late'\]\.plot\(\), or answer\.part"
     ):
         plot_answer(table, "select", "0.95")
 
@@ -118,7 +118,7 @@ def test_the_answers_of_a_counter_are_a_line_in_a_band():
     assert len(thinned(tuple((n, 0, 1) for n in range(10**5)), 400)) == 400
     empty = counter.plot({})
     assert drawn(empty) and empty.text(80) == empty.sentence
-    with pytest.raises(cp.NotCovered, match="Laplace is no Counter"):
+    with pytest.raises(cp.errors.NotCovered, match="Laplace is no Counter"):
         session().launch(cp.Laplace(1)).plot(seen)
 
 

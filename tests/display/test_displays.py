@@ -36,8 +36,8 @@ def test_everything_that_a_person_holds_has_a_repr_of_one_line_without_data():
 
 def test_a_certificate_with_many_premises_folds_those_beyond_a_dozen():
     def tree(number):
-        leaves = tuple(cp.Certificate(f"leaf {n}", "d") for n in range(number))
-        html = cp.Certificate("all", "by", leaves)._repr_html_()
+        leaves = tuple(cp.composition.Certificate(f"leaf {n}", "d") for n in range(number))
+        html = cp.composition.Certificate("all", "by", leaves)._repr_html_()
         return ElementTree.fromstring(html[html.index("<div") :])
 
     assert [node.text for node in tree(13).iter("summary")] == ["all"]
@@ -47,9 +47,9 @@ def test_a_certificate_with_many_premises_folds_those_beyond_a_dozen():
 
 
 def test_a_certificate_is_a_tree_that_folds_below_depth_two():
-    deep = cp.Certificate("leaf <1>", "d")
+    deep = cp.composition.Certificate("leaf <1>", "d")
     for level in ("three", "two", "one"):
-        deep = cp.Certificate(level, f"by {level}", (deep,))
+        deep = cp.composition.Certificate(level, f"by {level}", (deep,))
     html = deep._repr_html_()
     root = ElementTree.fromstring(html[html.index("<div") :])
     details = list(root.iter("details"))
@@ -62,7 +62,7 @@ def test_a_certificate_is_a_tree_that_folds_below_depth_two():
 
 
 def test_every_step_of_a_sessions_certificate_is_in_its_display():
-    *_, certificate = (thing for thing in held() if isinstance(thing, cp.Certificate) and thing.premises)
+    *_, certificate = (thing for thing in held() if isinstance(thing, cp.composition.Certificate) and thing.premises)
     text = "".join(
         ElementTree.fromstring(element("div", Markup(certificate._repr_html_().split("</style>")[1]))).itertext()
     )
@@ -86,7 +86,16 @@ def test_a_refusal_is_one_line_that_says_what_was_asked_the_limit_and_what_fits(
     assert "(in test_a_refusal_is_one_line" in line, "the function that made the call"
 
 
-@pytest.mark.parametrize("error", [cp.SecretLeak, cp.TapeMismatch, cp.LedgerFailed, cp.LedgerTampered, cp.FeedFailed])
+@pytest.mark.parametrize(
+    "error",
+    [
+        cp.errors.SecretLeak,
+        cp.errors.TapeMismatch,
+        cp.errors.LedgerFailed,
+        cp.errors.LedgerTampered,
+        cp.errors.FeedFailed,
+    ],
+)
 def test_what_points_at_a_fault_keeps_its_traceback(error):
     assert not hasattr(error("x"), "_render_traceback_")
 

@@ -116,7 +116,7 @@ def test_what_is_counted_is_public(monkeypatch, tmp_path):
     ]
     assert all(steps == total > 0 for _, steps, total in seen)
     seen.clear()
-    cp.verify.audit(cp.Laplace(1), samples=1000, coins=cp.SeededCoins(1))
+    cp.verify.audit(cp.Laplace(1), samples=1000, coins=cp.coins.SeededCoins(1))
     cp.verify.exact(cp.RandomizedResponse(1), rounds=1)
     assert [what for what, _, _ in seen] == ["auditing", "following every transcript"] and seen[0][1] >= 900
 

@@ -195,7 +195,7 @@ def test_a_picture_is_saved_as_an_svg(tmp_path):
     picture.save(tmp_path / "session.svg")
     root = ElementTree.parse(tmp_path / "session.svg").getroot()
     assert root.tag == f"{SVG}svg" and root.get("viewBox").startswith("0 0 960 ") and "script" not in picture.svg()
-    with pytest.raises(cp.InvalidParameter, match=r"say save\('.*session\.svg'\)"):
+    with pytest.raises(cp.errors.InvalidParameter, match=r"say save\('.*session\.svg'\)"):
         picture.save(tmp_path / "session.png")
 
 
@@ -242,7 +242,7 @@ def test_a_recount_lowers_the_level_to_what_a_revoked_grant_has_used():
     hers = s.grant("ann", cp.PureDP(0.6))
     hers.launch(cp.Laplace(0.2))
     s.revoke(hers)
-    with pytest.raises(cp.NotGranted):
+    with pytest.raises(cp.errors.NotGranted):
         hers.launch(cp.Laplace(0.1))
     s.launch(cp.Laplace(0.1))
     s.recount(hers)
@@ -284,7 +284,7 @@ def test_a_session_by_time_keeps_its_order_and_says_when(monkeypatch):
     words = "".join(root.itertext())
     assert "12:00" in words and "time, UTC" in words and "number of the event" not in words
     assert timeline_of(s).times == ()
-    with pytest.raises(cp.InvalidParameter, match="drawn by='order' or by='time', not by='day'"):
+    with pytest.raises(cp.errors.InvalidParameter, match="drawn by='order' or by='time', not by='day'"):
         s.plot(by="day")
 
 

@@ -375,9 +375,9 @@ def test_an_unsafe_library_gets_a_rollback_journal(tmp_path, monkeypatch):
 @pytest.mark.parametrize("bad", ["", ":memory:", 7, b"x", None])
 def test_a_place_is_a_path_or_a_url(bad):
     if bad is not None:
-        with pytest.raises(cp.InvalidParameter):
+        with pytest.raises(cp.errors.InvalidParameter):
             cp.Session(Numbers(DATA), cp.PureDP(1), ledger=bad)
-    with pytest.raises((cp.InvalidParameter, TypeError), match=re.compile("path")):
+    with pytest.raises((cp.errors.InvalidParameter, TypeError), match=re.compile("path")):
         cp.Durable(bad)
 
 

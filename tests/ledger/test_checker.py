@@ -160,7 +160,7 @@ def test_parts_are_counted_as_the_launches_that_they_are_made_of(tmp_path, budge
 def test_an_entry_is_as_long_as_the_checker_reads_or_refused_uncharged(tmp_path, monkeypatch):
     with new(tmp_path) as session:
         monkeypatch.setattr(records, "LONGEST", 2**13)
-        with pytest.raises(cp.InvalidParameter, match="bytes, and this request needs more"):
+        with pytest.raises(cp.errors.InvalidParameter, match="bytes, and this request needs more"):
             session.ask(cp.histogram("clicks", edges=[Fraction(n, 1000) for n in range(900)]), epsilon="0.1")
         session.ask(cp.count(), epsilon="0.9")
         monkeypatch.setattr(checker, "LONGEST", 2**13)
@@ -172,7 +172,7 @@ def test_a_recount_that_was_refused_leaves_a_record_that_holds(tmp_path):
         hers = session.grant("ann", cp.PureDP("0.5"))
         hers.launch(cp.Laplace("0.2"))
         session.revoke(hers)
-        with pytest.raises(cp.NotCovered):
+        with pytest.raises(cp.errors.NotCovered):
             session.recount(hers)
         session._engine.ledger.verify()
         assert "entries hold" in sound(lines(session), [], signer_of(session))

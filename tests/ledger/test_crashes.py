@@ -162,7 +162,7 @@ def test_a_forked_process_must_open_the_ledger_itself(lasting):
             for deed in (lambda: noisy.ask("apples"), lambda: s.loss):
                 try:
                     deed()
-                except cp.LedgerError as error:
+                except cp.errors.LedgerError as error:
                     say("refused" if "forked" in str(error) else error)
 
         assert in_child(work)[0] == ["refused", "refused"]

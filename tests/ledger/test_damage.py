@@ -46,10 +46,10 @@ def ended(place):
     with place.reopened(name="recovered", source=Numbers({"plums": 5})) as s:
         s.handles[0].ask("plums", id="lost")
     shutil.move(backup, place.url)
-    cp.recover(place.durable, "recovered", by="olga")
+    cp.ledger.recover(place.durable, "recovered", by="olga")
     with place.session(name="retired", source=Numbers({"pears": 6})) as s:
         s.launch(cp.Laplace("0.1", asks=9), id="L").ask("pears", id="q")
-    cp.retire(place.durable, "retired", by="olga")
+    cp.ledger.retire(place.durable, "retired", by="olga")
 
 
 def story(place):
@@ -232,7 +232,7 @@ def test_a_value_that_was_replaced_gives_typed_errors(whole, tmp_path, how, row)
         errors = tried(place)
         assert all(isinstance(error, cp.CounterpointError) for error in errors), (table, column, errors)
         if table not in PEOPLE:
-            with pytest.raises(cp.LedgerError):
+            with pytest.raises(cp.errors.LedgerError):
                 list(sessions_at(place.durable))
 
 

@@ -70,7 +70,7 @@ class Failing(Mechanism, Value, frozen=True):
         return claim(cp.PureDP("0.125"), EACH, "it fails")
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask) and message.private is not None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is not None
 
     def start(self, coins):
         if isinstance(Steps.trouble, ValueError):
@@ -85,7 +85,7 @@ class Failing(Mechanism, Value, frozen=True):
         return FAULTS[self.fault](state, message.private, coins)
 
 
-class NothingKept(cp.Own, Value, frozen=True):
+class NothingKept(cp.mechanisms.Own, Value, frozen=True):
     """Nothing to remember."""
 
 
@@ -93,10 +93,10 @@ class AskingFirst(cp.Composite, Value, frozen=True):
     """A composite that asks, then maps with a function that is not total."""
 
     relation = EACH
-    structure = (cp.Part("value", cp.PureDP("0.125"), EACH),)
+    structure = (cp.mechanisms.Part("value", cp.PureDP("0.125"), EACH),)
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask) and message.private is not None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is not None
 
     def begin(self, context):
         context.launch("value", cp.Laplace("0.125", asks=9))
@@ -108,7 +108,7 @@ class AskingFirst(cp.Composite, Value, frozen=True):
         return own, noisy
 
 
-class BreakingPost(cp.Postprocessor, Value, frozen=True):
+class BreakingPost(cp.mechanisms.Postprocessor, Value, frozen=True):
     """A postprocessor that breaks once it has asked."""
 
     def start(self):
@@ -188,10 +188,12 @@ class FailingFollower(Failing, frozen=True):
     """Follows a stream, and fails on an item."""
 
     def accepts(self, message):
-        return isinstance(message, cp.Update) or (isinstance(message, cp.Ask) and message.private is None)
+        return isinstance(message, cp.mechanisms.Update) or (
+            isinstance(message, cp.mechanisms.Ask) and message.private is None
+        )
 
     def step(self, state, message, coins):
-        if isinstance(message, cp.Ask):
+        if isinstance(message, cp.mechanisms.Ask):
             return state, 5
         if self.fault == "halts at an update":
             return None, None

@@ -115,7 +115,7 @@ def test_a_step_that_raises_is_finished_first_by_whoever_comes_next_on_the_same_
 def replayed(intent):
     from counterpoint.session.step import StepCoins
 
-    _, answer = intent.row.mechanism.step(intent.row.state, cp.Ask(None, DATA["apples"]), StepCoins(intent))
+    _, answer = intent.row.mechanism.step(intent.row.state, cp.mechanisms.Ask(None, DATA["apples"]), StepCoins(intent))
     return answer
 
 
@@ -287,7 +287,7 @@ def test_closing_twice_does_not_close_for_others(lasting):
         two = lasting.session(name="two")
         two.close(), two.close()
         assert isinstance(one.launch(cp.Laplace(0.5)).ask("apples"), int)
-        with pytest.raises(cp.NotAllowed, match="closed"):
+        with pytest.raises(cp.errors.NotAllowed, match="closed"):
             two.launch(cp.Laplace(0.5))
 
 

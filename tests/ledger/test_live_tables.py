@@ -196,7 +196,7 @@ def test_a_forked_process_cannot_change_it():
         for deed in (lambda: table.put(None), table.pin):
             try:
                 deed()
-            except cp.ForkedProcess as error:
+            except cp.errors.ForkedProcess as error:
                 say("a live table" in str(error))
 
     assert in_child(work)[0] == ["True", "True"]
@@ -250,7 +250,7 @@ def test_a_compacted_table_holds_no_more_than_its_rows(tmp_path):
 def test_without_a_ledger_nothing_is_forgotten():
     table = live()
     table.put({"who": "ann", "k": 1})
-    with pytest.raises(cp.NotAllowed, match="durable ledger"):
+    with pytest.raises(cp.errors.NotAllowed, match="durable ledger"):
         table.compact()
     assert found(table, cp.count(), 1) == 1
 

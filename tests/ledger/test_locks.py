@@ -71,7 +71,7 @@ home, times, locking._LOCK_DATABASE = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 try:
     with Place("sqlite", home).session() as s:
         print(launched(s, times))
-except cp.LedgerError as error:
+except cp.errors.LedgerError as error:
     print(type(error).__name__)
 """
 PATH = os.pathsep.join(filter(None, sys.path))
@@ -129,7 +129,7 @@ def test_a_lock_file_that_is_deleted_lets_nobody_in(place):
         if locking._LOCK_DATABASE:
             assert launched(s, 17) == 7, "the lock that counts is that of the database"
         else:
-            with pytest.raises(cp.LedgerFailed, match="deleted, moved or replaced"):
+            with pytest.raises(cp.errors.LedgerFailed, match="deleted, moved or replaced"):
                 launched(s, 1)
 
 
@@ -158,7 +158,7 @@ def test_a_database_that_is_not_the_one_at_its_path_any_more_is_written_no_more(
         else:
             os.rename(place.url, f"{place.url}.moved")
         for _ in range(2):
-            with pytest.raises(cp.LedgerFailed):
+            with pytest.raises(cp.errors.LedgerFailed):
                 launched(s, 1)
 
 
@@ -169,7 +169,7 @@ def test_a_lock_that_is_closed_behind_our_back_is_missed(place):
         another = os.open(os.devnull, os.O_RDONLY)
         os.dup2(another, file)
         os.close(another)
-        with pytest.raises(cp.LedgerFailed):
+        with pytest.raises(cp.errors.LedgerFailed):
             launched(s, 1)
 
 
@@ -177,17 +177,17 @@ def test_a_second_ledger_by_another_name_for_the_file_is_busy_in_the_same_proces
     place = Place("sqlite", tmp_path / "home")
     with place.session():
         os.symlink(place.url, tmp_path / "link.db")
-        with pytest.raises(cp.LedgerBusy):
+        with pytest.raises(cp.errors.LedgerBusy):
             SqliteStore(tmp_path / "link.db", wait=0)
 
 
 def test_where_there_is_no_such_lock_no_ledger_is_opened(tmp_path, monkeypatch):
     place = Place("sqlite", tmp_path / "home")
     monkeypatch.delattr(fcntl, "flock")
-    with pytest.raises(cp.LedgerError, match=r"no flock.*PostgreSQL"):
+    with pytest.raises(cp.errors.LedgerError, match=r"no flock.*PostgreSQL"):
         place.session()
     monkeypatch.setattr(locking, "fcntl", None)
-    with pytest.raises(cp.LedgerError, match=r"no flock.*PostgreSQL"):
+    with pytest.raises(cp.errors.LedgerError, match=r"no flock.*PostgreSQL"):
         place.session()
 
 
@@ -197,7 +197,7 @@ def test_a_lock_that_cannot_be_had_for_another_reason_says_which(tmp_path, monke
 
     place = Place("sqlite", tmp_path / "home")
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(cp.LedgerFailed, match=os.strerror(errno.ENOLCK)):
+    with pytest.raises(cp.errors.LedgerFailed, match=os.strerror(errno.ENOLCK)):
         place.session()
 
 
@@ -208,7 +208,7 @@ def test_the_lock_file_alone_keeps_a_second_process_out(tmp_path):
     def work(say):
         try:
             SqliteStore(tmp_path / "ledger.db", wait=0.05)
-        except cp.LedgerBusy:
+        except cp.errors.LedgerBusy:
             say("busy", (tmp_path / "ledger.db").stat().st_size)
 
     assert in_child(work) == (["busy 0"], True)

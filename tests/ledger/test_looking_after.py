@@ -100,7 +100,7 @@ def test_a_ledger_that_is_open_is_verified_in_its_process_only(tmp_path):
         def work(say):
             try:
                 list(opening.sessions_at(cp.Durable(place.url, witness=place.home / "witness", wait=0)))
-            except cp.LedgerBusy:
+            except cp.errors.LedgerBusy:
                 say("busy")
 
         assert in_child(work) == (["busy"], True)
@@ -139,7 +139,7 @@ def test_no_key_is_changed_unless_every_session_can_be_opened(lasting):
     rotated(lasting, new, lasting.key, steps=2)
     before = lasting.sql("SELECT wrapped FROM counterpoint_key ORDER BY name, number")
     for target, key in ((another, new), (another, lasting.key), (new, another)):
-        with pytest.raises(cp.Unsealable, match="nothing was changed"):
+        with pytest.raises(cp.errors.Unsealable, match="nothing was changed"):
             rotated(lasting, target, key)
     assert lasting.sql("SELECT wrapped FROM counterpoint_key ORDER BY name, number") == before
 
@@ -226,7 +226,7 @@ def test_how_long_to_wait_is_said_to_the_server(postgres):
     with cp.open(place, source=postgres.source) as s, psycopg.connect(postgres.url) as other:
         other.execute("SET idle_in_transaction_session_timeout = '20s'")  # or whoever waits for ever would
         other.execute("SELECT * FROM counterpoint_session FOR UPDATE")
-        with pytest.raises(cp.LedgerBusy, match="too long"):
+        with pytest.raises(cp.errors.LedgerBusy, match="too long"):
             s.launch(cp.Laplace("0.1"))
         assert s._engine.ledger._store._connection.info.get_parameters()["connect_timeout"] == "2"
     with closing(PostgresStore(postgres.url)) as store:
@@ -236,7 +236,7 @@ def test_how_long_to_wait_is_said_to_the_server(postgres):
 
 @pytest.mark.parametrize("wait", [-1, float("nan"), float("inf"), 10**9, "1", True])
 def test_no_nonsense_is_waited_for(wait):
-    with pytest.raises(cp.InvalidParameter, match="seconds"):
+    with pytest.raises(cp.errors.InvalidParameter, match="seconds"):
         cp.Durable("ledger.db", wait=wait)
 
 

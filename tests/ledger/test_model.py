@@ -159,7 +159,7 @@ def failing_start(place):
 
 def fresh_noise(monkeypatch):
     """Noise is drawn anew when a request is finished."""
-    monkeypatch.setattr(stepping, "StepCoins", lambda intent: cp.SecureCoins(os.urandom(32)))
+    monkeypatch.setattr(stepping, "StepCoins", lambda intent: cp.coins.SecureCoins(os.urandom(32)))
 
 
 def forgotten_ids(monkeypatch):

@@ -115,7 +115,7 @@ def test_a_failed_sync_is_never_tried_again():
     kept, recording.File.xSync = recording.File.xSync, fails
     try:
         for handle in (noisy, noisy, other, noisy):
-            with pytest.raises(cp.LedgerError):
+            with pytest.raises(cp.errors.LedgerError):
                 handle.ask("apples")
         first.close(), second.close()
     finally:

@@ -41,7 +41,7 @@ BUDGETS = [
     cp.tCDP(3, 20),
     cp.ApproxDP(3, "1e-6"),
     cp.ApproxDP(3, Fraction(1, PRIME)),
-    cp.ApproxzCDP(2, "1e-6"),
+    cp.measures.ApproxzCDP(2, "1e-6"),
 ]
 RULES = [
     *(cp.Filter(budget) for budget in BUDGETS),
@@ -70,7 +70,7 @@ def losses(size, delta):
         lambda: cp.GaussianDP(size),
         lambda: cp.RenyiDP(9, size),
         lambda: cp.tCDP(size, 30),
-        lambda: cp.ApproxzCDP(size, delta),
+        lambda: cp.measures.ApproxzCDP(size, delta),
     )
     for make in makes:
         try:
@@ -105,7 +105,7 @@ def test_the_account_of_every_rule_reads_back_whatever_was_launched(rule, launch
     encode_checked(account, Account)
     for size, delta in launches:
         for loss in losses(size, delta):
-            claim = cp.Claim(loss, every_step(), cp.Certificate("", ""), interaction)
+            claim = cp.Claim(loss, every_step(), cp.composition.Certificate("", ""), interaction)
             try:
                 account = rule.charge(account, claim)
             except CounterpointError:
@@ -128,7 +128,7 @@ def test_a_budget_that_is_returned_reads_back_and_covers_what_was_launched(budge
             inner = inner + loss
             launched.append(loss)
     before = rule.start() + cp.PureDP(Fraction(1, PRIME + 8)) + charge
-    claims = [cp.Claim(loss, every_step(), cp.Certificate("", "")) for loss in (charge, *launched)]
+    claims = [cp.Claim(loss, every_step(), cp.composition.Certificate("", "")) for loss in (charge, *launched)]
     after = rule.recounted(before, child, claims[0], claims[1:])
     assert decode(encode_checked(after, Account), Account) == after and after.keeps(budget)
     without = before.recounted(budget, Summand(charge), [])
@@ -219,7 +219,7 @@ class Forgets(Mechanism, Value, frozen=True):
         return claim(cp.PureDP(1), every_step(), "for tests")
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask)
+        return isinstance(message, cp.mechanisms.Ask)
 
     def start(self, coins):
         return Positive(1)

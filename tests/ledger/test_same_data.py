@@ -50,7 +50,7 @@ DECLARED = {
 
 @pytest.mark.parametrize("how", DECLARED)
 def test_the_same_rows_have_one_budget_however_they_are_declared(taken, how):
-    with pytest.raises(cp.DataInUse, match="'people'") as caught:
+    with pytest.raises(cp.errors.DataInUse, match="'people'") as caught:
         made(taken, "again", DECLARED[how]())
     assert "delegate" in str(caught.value) and "second_budget=True" in str(caught.value)
     assert [line.split(":")[0] for line in sessions_at(taken.durable)] == ["people"], "nothing was begun"
@@ -61,14 +61,14 @@ def test_the_same_rows_have_one_budget_however_they_are_declared(taken, how):
 @pytest.mark.parametrize("engine", ["duckdb", "postgres"])
 def test_rows_are_the_same_wherever_they_live(taken, engine):
     public = pa.table({name: pa.array(values) for name, values in ROWS.items()})
-    with pytest.raises(cp.DataInUse):
+    with pytest.raises(cp.errors.DataInUse):
         made(taken, "again", engines.bound(engine, public, "person", 1, key=KEY))
 
 
 def test_a_csv_has_the_same_rows_as_the_table_it_was_written_from(taken, tmp_path):
     lines = [",".join("" if value is None else str(value) for value in row) for row in zip(*ROWS.values(), strict=True)]
     (tmp_path / "people.csv").write_text("\n".join([",".join(ROWS), *lines]) + "\n")
-    with pytest.raises(cp.DataInUse):
+    with pytest.raises(cp.errors.DataInUse):
         made(taken, "again", cp.Table(str(tmp_path / "people.csv"), "person", rows_per_unit=1, key=KEY))
 
 
@@ -94,7 +94,7 @@ def test_a_custodian_may_insist_and_that_stays_on_record(taken):
         s._engine.ledger.verify()
     with cp.open(taken.durable, "people", source=people()) as s:
         assert "session 'second' of this ledger has the same rows" in str(s.certificate())
-    with pytest.raises(cp.DataInUse, match="'people', 'second'"):
+    with pytest.raises(cp.errors.DataInUse, match="'people', 'second'"):
         made(taken, "third", people())
     with made(taken, "second", people(key=OTHER_KEY)) as s:
         assert s.loss == cp.PureDP(0), "it is there, and opened without insisting again"
@@ -127,7 +127,7 @@ def test_rows_are_known_again_after_the_key_was_changed(taken):
     with closing(taken.ledger("people")) as ledger:
         ledger.rotate(MasterKey.from_file(new))
     taken.key = new
-    with pytest.raises(cp.DataInUse):
+    with pytest.raises(cp.errors.DataInUse):
         made(taken, "again", people())
 
 
@@ -146,7 +146,7 @@ def test_a_stream_has_one_session_and_equal_streams_have_their_own(lasting):
     one, two = cp.Stream(bound=1), cp.Stream(bound=1)
     with made(lasting, "one", one), made(lasting, "two", two):
         for name, stream in (("three", one), ("four", two.of())):
-            with pytest.raises(cp.DataInUse, match=r"'(one|two)'") as caught:
+            with pytest.raises(cp.errors.DataInUse, match=r"'(one|two)'") as caught:
                 made(lasting, name, stream)
             assert "delegate" in str(caught.value)
     assert [line.split(":")[0] for line in sessions_at(lasting.durable)] == ["one", "two"], "nothing was begun"
@@ -173,7 +173,7 @@ def test_of_two_that_begin_at_once_one_is_refused(postgres, monkeypatch):
             entered[0].wait(timeout=60)
         try:
             made(postgres, name, people()).close()
-        except cp.DataInUse:
+        except cp.errors.DataInUse:
             return "refused"
         return "made"
 
@@ -186,9 +186,9 @@ def test_each_table_of_several_has_one_budget(lasting):
     with made(lasting, "both", cp.Sources(people=people(), others=others, unit="person")):
         pass
     for table in (people(), people({"person": [7, 8], "age": [1, 2]})):
-        with pytest.raises(cp.DataInUse, match="'both'"):
+        with pytest.raises(cp.errors.DataInUse, match="'both'"):
             made(lasting, "one", table)
-    with pytest.raises(cp.DataInUse, match="'both'"):
+    with pytest.raises(cp.errors.DataInUse, match="'both'"):
         made(lasting, "another pair", cp.Sources(people=people(), more=people({"person": [9]}), unit="person"))
     with made(lasting, "apart", people({"person": [9], "age": [3]})):
         pass

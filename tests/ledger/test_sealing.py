@@ -275,11 +275,13 @@ SEED = b"canary seed, do not show it out!"
 def test_how_long_a_sealed_state_or_answer_is_does_not_tell_how_large_its_number(keys):
     def sealed(value):
         mechanism = cp.SparseVector(epsilon=1, threshold=0)
-        state = msgspec.structs.replace(mechanism.start(cp.SeededCoins(1)), tau=value)
+        state = msgspec.structs.replace(mechanism.start(cp.coins.SeededCoins(1)), tau=value)
         return stored_row((0,), Row(mechanism, state), keys).sealed
 
     assert len({len(sealed(value)) for value in (0, 7, -7, 10**6, -(10**12))}) == 1
-    assert read_row(stored_row((0,), Row(cp.Laplace(1), cp.Laplace(1).start(cp.SeededCoins(1))), keys), keys).state
+    assert read_row(
+        stored_row((0,), Row(cp.Laplace(1), cp.Laplace(1).start(cp.coins.SeededCoins(1))), keys), keys
+    ).state
 
 
 def test_an_answer_of_many_digits_is_sealed_no_longer_than_one_of_few(lasting):
@@ -298,7 +300,7 @@ def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
 
         def resolve(self, pin, prepared):
             if self.broken:
-                raise cp.InvalidRequest("the data cannot be reached")
+                raise cp.errors.InvalidRequest("the data cannot be reached")
             return super().resolve(pin, prepared)
 
     texts = []

@@ -8,12 +8,13 @@ from itertools import product
 
 import pytest
 
-from counterpoint import Ask, Launch, PureDP
+from counterpoint import PureDP
 from counterpoint.local.cores import core_protocol
 from counterpoint.local.peeling import Fewer
 from counterpoint.local.properties import AtMost
 from counterpoint.local.protocol import Protocol, Server
 from counterpoint.local.responders import Among, Membership
+from counterpoint.mechanisms import Ask, Launch
 from counterpoint.privacy.relations import FirstMessage, first_pair_consistent
 from counterpoint.verify.catalogue.rules import data, query
 from counterpoint.verify.exact_loss import exact

@@ -14,12 +14,9 @@ import pytest
 from counterpoint import (
     ApproxDP,
     BudgetExceeded,
-    Concurrent,
     Durable,
     Filter,
     GaussianDP,
-    InvalidParameter,
-    NotCovered,
     Odometer,
     Parallel,
     PureDP,
@@ -28,13 +25,15 @@ from counterpoint import (
     Slots,
     Stream,
     compose,
-    truncated,
     zCDP,
 )
+from counterpoint.composition import truncated
 from counterpoint.encoding import Value, decode, encode
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import Unbounded
 from counterpoint.measures.accumulator import Accumulator, Interaction
 from counterpoint.measures.loss import EpsilonDelta, Loss
+from counterpoint.mechanisms import Concurrent
 from counterpoint.mechanisms.composite_parts import Part
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.numbers import Interval, spell

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import LinearConstraint, minimize
 
-from counterpoint import InvalidParameter, PureDP, TradeOff
+from counterpoint import PureDP, TradeOff
+from counterpoint.errors import InvalidParameter
 from counterpoint.measures.divergences import approximate_divergence, largest_ratio
 
 F = Fraction

@@ -31,7 +31,7 @@ class Endless(Mechanism, Value, frozen=True):
         return claim(GaussianDP("0.1"), EACH, "a test")
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask)
+        return isinstance(message, cp.mechanisms.Ask)
 
     def start(self, coins):
         return Left(1)
@@ -54,7 +54,7 @@ class Several(Composite, Value, frozen=True):
         return self.parts
 
     def accepts(self, message):
-        return isinstance(message, cp.Ask) and message.private is not None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is not None
 
     def begin(self, context):
         for at, child in enumerate(self.children):
@@ -84,11 +84,11 @@ def test_a_gaussian_part_takes_what_is_one_draw_and_nothing_else():
     children = cp.Gaussian(mu="0.5", asks=4), cp.Laplace("0.2", asks=9), cp.Gaussian(mu="0.1")
     made = Several(parts, children)
     assert float(made.claim.loss.mu) == pytest.approx(0.75**0.5)
-    made.start(cp.SeededCoins(1))
+    made.start(cp.coins.SeededCoins(1))
     with pytest.raises(NotCovered, match="finite communication"):
-        Several(parts, (Endless(),)).start(cp.SeededCoins(1))
+        Several(parts, (Endless(),)).start(cp.coins.SeededCoins(1))
     with pytest.raises(cp.BudgetExceeded):
-        Several(parts, (cp.Laplace(1),)).start(cp.SeededCoins(1))
+        Several(parts, (cp.Laplace(1),)).start(cp.coins.SeededCoins(1))
 
 
 def test_a_composite_in_gaussian_dp_is_launched_in_a_gaussian_budget():

@@ -66,9 +66,9 @@ def test_communication_is_finite_only_if_asks_and_answers_are_bounded(mechanism,
 def test_a_clamped_answer_is_the_answer_clamped(value, low, width, seed):
     plain, clamped = cp.Laplace("0.1", asks=2), cp.Laplace("0.1", asks=2, clamp=(low, low + width))
     for private in (value, (value, 0, -value)):
-        ask = cp.Ask(private=private)
-        told = plain.step(plain.start(cp.SeededCoins(seed)), ask, cp.SeededCoins(seed))
-        after, answer = clamped.step(clamped.start(cp.SeededCoins(seed)), ask, cp.SeededCoins(seed))
+        ask = cp.mechanisms.Ask(private=private)
+        told = plain.step(plain.start(cp.coins.SeededCoins(seed)), ask, cp.coins.SeededCoins(seed))
+        after, answer = clamped.step(clamped.start(cp.coins.SeededCoins(seed)), ask, cp.coins.SeededCoins(seed))
         wanted = [
             max(low, min(low + width, number)) for number in (told[1] if isinstance(private, tuple) else [told[1]])
         ]
@@ -79,8 +79,8 @@ def test_the_range_is_in_the_units_of_the_request():
     mechanism = cp.Laplace(1, clamp=(0, "2.5"))
     assert mechanism.public_part(Fraction(1, 100)) == Range(0, 250) and mechanism.public_part(None) == Range(0, "2.5")
     assert cp.Laplace(1).public_part(Fraction(1, 100)) is None
-    ask = cp.Ask(mechanism.public_part(Fraction(1, 100)), private=10**9)
-    assert mechanism.step(mechanism.start(cp.SeededCoins(1)), ask, cp.SeededCoins(1))[1] == 250
+    ask = cp.mechanisms.Ask(mechanism.public_part(Fraction(1, 100)), private=10**9)
+    assert mechanism.step(mechanism.start(cp.coins.SeededCoins(1)), ask, cp.coins.SeededCoins(1))[1] == 250
     session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
     counted = session.launch(cp.Laplace("0.01", asks=20, clamp=(0, 3)))
     answers = {counted.ask(cp.total()) for _ in range(20)}
@@ -89,31 +89,35 @@ def test_the_range_is_in_the_units_of_the_request():
 
 def test_a_clamp_that_does_not_fit_the_grid_is_refused_in_words():
     for clamp, grid in (((0, 2**62), Fraction(1, 100)), (("0.2", "0.8"), Fraction(1))):
-        with pytest.raises(cp.InvalidRequest, match="leaves no answer or too many"):
+        with pytest.raises(cp.errors.InvalidRequest, match="leaves no answer or too many"):
             cp.Laplace(1, clamp=clamp).public_part(grid)
 
 
 def test_an_ask_with_answers_beyond_the_finitely_many_is_not_accepted():
-    assert not cp.Laplace(1, clamp=(0, 2**70)).accepts(cp.Ask(private=1))
-    assert not cp.Laplace(1, clamp=(0, 9)).accepts(cp.Ask(Range(0, 2**64), private=1))
-    assert not cp.Laplace(1, clamp=("0.1", "0.9")).accepts(cp.Ask(private=1)), "no whole number lies between them"
-    assert not cp.Laplace(1, clamp=(0, 9)).accepts(cp.Ask(private=(0,) * (2**20 + 1)))
-    assert cp.Laplace(1, clamp=(0, 9)).accepts(cp.Ask(private=(0,) * 100)) and cp.Laplace(1).accepts(cp.Ask("x", 1))
+    assert not cp.Laplace(1, clamp=(0, 2**70)).accepts(cp.mechanisms.Ask(private=1))
+    assert not cp.Laplace(1, clamp=(0, 9)).accepts(cp.mechanisms.Ask(Range(0, 2**64), private=1))
+    assert not cp.Laplace(1, clamp=("0.1", "0.9")).accepts(cp.mechanisms.Ask(private=1)), (
+        "no whole number lies between them"
+    )
+    assert not cp.Laplace(1, clamp=(0, 9)).accepts(cp.mechanisms.Ask(private=(0,) * (2**20 + 1)))
+    assert cp.Laplace(1, clamp=(0, 9)).accepts(cp.mechanisms.Ask(private=(0,) * 100)) and cp.Laplace(1).accepts(
+        cp.mechanisms.Ask("x", 1)
+    )
 
 
 @pytest.mark.parametrize("clamp", [(1, 1), (3, 2), (1,), 5, "ab"], ids=repr)
 def test_a_clamp_is_a_pair_of_ends(clamp):
-    with pytest.raises(cp.InvalidParameter, match=r"pair \(low, high\)|from low to high|an end of clamp"):
+    with pytest.raises(cp.errors.InvalidParameter, match=r"pair \(low, high\)|from low to high|an end of clamp"):
         cp.Laplace(1, clamp=clamp)
 
 
 def asked(mechanism, values, seed=1):
-    coins = cp.SeededCoins(seed)
+    coins = cp.coins.SeededCoins(seed)
     state, answers = mechanism.start(coins), []
     for value in values:
         if state is None:
             break
-        state, answer = mechanism.step(state, cp.Ask(private=value), coins)
+        state, answer = mechanism.step(state, cp.mechanisms.Ask(private=value), coins)
         answers.append(answer)
     return answers, state
 
@@ -138,13 +142,17 @@ def test_clamped_answers_are_enumerated_in_full_and_the_claim_is_tight():
     loss = exact(cp.Laplace(1, asks=2, clamp=(-1, 2)))
     assert not loss.worlds.is_cut and loss.judge() is Verdict.HOLDS
     assert loss.judge(PureDP("0.99")) is Verdict.REFUTED
-    beyond = exact(cp.Laplace(1, clamp=(5, 8)), messages=[(cp.Ask(private=0), cp.Ask(private=1))], rounds=1)
+    beyond = exact(
+        cp.Laplace(1, clamp=(5, 8)), messages=[(cp.mechanisms.Ask(private=0), cp.mechanisms.Ask(private=1))], rounds=1
+    )
     assert beyond.judge() is Verdict.HOLDS
 
 
 def test_a_clamped_draw_has_the_law_of_the_draw_without_a_cut():
     mechanism = cp.Laplace("0.5", clamp=(-3, 4))
-    law = SymbolicCoins().law(lambda coins: mechanism.step(mechanism.start(coins), cp.Ask(private=1), coins)[1])
+    law = SymbolicCoins().law(
+        lambda coins: mechanism.step(mechanism.start(coins), cp.mechanisms.Ask(private=1), coins)[1]
+    )
     noise = dict(EnumeratedCoins(cut=Fraction(1, 10**15)).law(lambda coins: coins.discrete_laplace(2)))
     for answer, chance in law:
         drawn = [z for z in noise if max(-3, min(4, 1 + z)) == answer]
@@ -163,7 +171,7 @@ def test_a_trade_off_budget_admits_what_is_finite_in_any_measure_with_a_curve():
     account = rule.admit(account, cp.Gaussian(rho="0.02").claim)
     assert 0.5 < rule.remaining(account).epsilon < rule.remaining(rule.start()).epsilon
     for endless in (cp.SparseVector(rho="0.02"), cp.SparseVector(rho="0.02", asks=9, release="gap")):
-        with pytest.raises(cp.NotCovered, match="without finite communication"):
+        with pytest.raises(cp.errors.NotCovered, match="without finite communication"):
             rule.admit(account, endless.claim)
     with pytest.raises(cp.BudgetExceeded):
         rule.admit(account, cp.SparseVector(rho=1, asks=9).claim)
@@ -172,7 +180,7 @@ def test_a_trade_off_budget_admits_what_is_finite_in_any_measure_with_a_curve():
 def test_slots_of_curves_take_what_is_finite_and_everything_pure():
     rule = cp.Slots([zCDP("0.02").added_curve("finite")])
     assert rule.admit(rule.start(), cp.SparseVector(rho="0.02", asks=9).claim).groups == ()
-    with pytest.raises(cp.NotCovered, match="finite communication"):
+    with pytest.raises(cp.errors.NotCovered, match="finite communication"):
         rule.admit(rule.start(), cp.SparseVector(rho="0.02").claim)
     gaussian = cp.Slots([cp.GaussianDP(1)])
     assert gaussian.admit(gaussian.start(), cp.Laplace("0.5", asks=3).claim).groups == ()

@@ -36,7 +36,7 @@ class Minimal(Mechanism, Value, frozen=True):
         return state.after_one(), 7
 
 
-class Plus(cp.Postprocessor, Value, frozen=True):
+class Plus(cp.mechanisms.Postprocessor, Value, frozen=True):
     def start(self):
         return None
 
@@ -64,7 +64,7 @@ def test_what_a_mechanism_does_not_define_has_a_default():
     minimal = Minimal()
     assert minimal.fitted(Steps(updates=1), 3) is minimal
     assert minimal.public_part(Fraction(1, 2)) is None
-    assert minimal.updated(Left(2), [Update(1)] * 2, cp.SeededCoins(1)) is None, "a step for each"
+    assert minimal.updated(Left(2), [Update(1)] * 2, cp.coins.SeededCoins(1)) is None, "a step for each"
     assert (minimal.asks_are_public, minimal.sensitivity, minimal.dimensions) == (False, None, None)
     with pytest.raises(NotCovered, match="Minimal does not say how far off"):
         minimal.error(0.95, asks=3)

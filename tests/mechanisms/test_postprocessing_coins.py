@@ -18,7 +18,7 @@ from counterpoint.verify.verdict import Verdict
 KEPT = []
 
 
-class Flip(cp.Postprocessor, Value, frozen=True):
+class Flip(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Turns the bit of a randomized response round, with this probability."""
 
     chance: Fraction
@@ -31,7 +31,7 @@ class Flip(cp.Postprocessor, Value, frozen=True):
         return own + 1, 1 - answer if ask.coins.bernoulli(self.chance) else answer
 
 
-class Sometimes(cp.Postprocessor, Value, frozen=True):
+class Sometimes(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Asks, or doesn't, by a coin of its own."""
 
     def start(self):
@@ -41,7 +41,7 @@ class Sometimes(cp.Postprocessor, Value, frozen=True):
         return own, ask(request) if ask.coins.bernoulli(Fraction(1, 2)) else "not today"
 
 
-class Jitter(cp.Postprocessor, Value, frozen=True):
+class Jitter(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Adds a digit of its own."""
 
     def start(self):
@@ -51,7 +51,7 @@ class Jitter(cp.Postprocessor, Value, frozen=True):
         return own, (ask(request), ask.coins.integer(10**9))
 
 
-class Broken(cp.Postprocessor, Value, frozen=True):
+class Broken(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Tosses a coin and then fails."""
 
     def start(self):
@@ -65,7 +65,7 @@ class Broken(cp.Postprocessor, Value, frozen=True):
 
 def answers(mechanism, value):
     def experiment(coins):
-        return mechanism.step(mechanism.start(coins), cp.Ask(private=value), coins)[1]
+        return mechanism.step(mechanism.start(coins), cp.mechanisms.Ask(private=value), coins)[1]
 
     return dict(EnumeratedCoins().law(experiment))
 
@@ -95,12 +95,12 @@ def test_coins_that_hide_the_answer_lower_the_loss_by_what_they_should():
 
 def test_a_tape_replays_the_coins_of_the_postprocessor_too():
     mechanism = cp.postprocess(Jitter(), cp.Laplace(1))
-    recording = RecordingCoins(cp.SecureCoins())
+    recording = RecordingCoins(cp.coins.SecureCoins())
     state = mechanism.start(recording)
-    _, first = mechanism.step(state, cp.Ask(private=5), recording)
+    _, first = mechanism.step(state, cp.mechanisms.Ask(private=5), recording)
     replaying = ReplayedCoins(recording.tape)
     state = mechanism.start(replaying)
-    _, second = mechanism.step(state, cp.Ask(private=5), replaying)
+    _, second = mechanism.step(state, cp.mechanisms.Ask(private=5), replaying)
     assert first == second
 
 
@@ -108,8 +108,8 @@ def test_a_chain_tosses_in_turn():
     mechanism, seed = cp.postprocess(Jitter(), Jitter(), cp.Laplace(1)), bytes(32)
 
     def once():
-        coins = cp.SecureCoins(seed=seed)
-        return mechanism.step(mechanism.start(coins), cp.Ask(private=5), coins)[1]
+        coins = cp.coins.SecureCoins(seed=seed)
+        return mechanism.step(mechanism.start(coins), cp.mechanisms.Ask(private=5), coins)[1]
 
     (_, inner), outer = once()
     assert inner != outer and once() == ((once()[0][0], inner), outer)
@@ -140,8 +140,8 @@ def test_a_step_that_is_finished_after_a_crash_tosses_the_same_coins():
 
 def test_one_that_fails_after_a_toss_halts():
     mechanism = cp.postprocess(Broken(), cp.Laplace(1))
-    coins = cp.SecureCoins()
-    after, answer = mechanism.step(mechanism.start(coins), cp.Ask(private=5), coins)
+    coins = cp.coins.SecureCoins()
+    after, answer = mechanism.step(mechanism.start(coins), cp.mechanisms.Ask(private=5), coins)
     assert after is None and answer == Failed("ValueError")
-    with pytest.raises(cp.NotAllowed, match="has been answered"):
+    with pytest.raises(cp.errors.NotAllowed, match="has been answered"):
         KEPT[-1].coins  # noqa: B018 - the property refuses

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint import ApproxDP, Ask, Counter, Laplace, PureDP, RandomizedResponse, Sampled, SparseVector, Update
+from counterpoint import ApproxDP, Counter, Laplace, PureDP, RandomizedResponse, Sampled, SparseVector
 from counterpoint.encoding import Value
 from counterpoint.measures import zCDP
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step

@@ -221,6 +221,6 @@ def test_a_table_that_is_closed_while_it_answers_is_not_a_failure_of_its_data():
     table = sources()["table"]
     session = Session(table, within=cp.PureDP(1))
     table.close()
-    with pytest.raises(cp.NotAllowed):
+    with pytest.raises(cp.errors.NotAllowed):
         session.ask(cp.count(), epsilon=0.1)
     assert not session.data_closed

@@ -38,9 +38,11 @@ def test_a_launched_mechanism_is_asked_as_often_as_was_paid_for(session):
     assert handle.cost == cp.PureDP(2000)
     assert handle.ask(cp.count("age > 35")) == 60 and type(handle.ask(cp.count())) is int
     assert handle.halted
-    with pytest.raises(cp.Halted):
+    with pytest.raises(cp.errors.Halted):
         handle.ask(cp.count())
-    assert session.loss == cp.PureDP(2000) and session.remaining == cp.Remaining(Fraction(8000), Fraction(0))
+    assert session.loss == cp.PureDP(2000) and session.remaining == cp.composition.Remaining(
+        Fraction(8000), Fraction(0)
+    )
 
 
 HANDLE_ASKS = [
@@ -67,7 +69,7 @@ def test_an_ask_takes_the_options_of_its_mechanism(session):
     sparse = session.launch(cp.SparseVector(1000, threshold=0, hits=3))
     assert sparse.ask(cp.count(), threshold="99.5") is True
     assert sparse.ask(cp.count(), threshold=Fraction(201, 2)) is False
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         sparse.ask(cp.count(), depth=1)
 
 
@@ -77,7 +79,7 @@ def test_the_same_id_gets_the_same_answer_and_is_charged_once(session):
     handles = [session.launch(cp.Laplace("0.2", asks=5), id="tuesday") for _ in range(2)]
     assert handles[0].path == handles[1].path and session.loss == cp.PureDP("0.3")
     assert len({handle.ask(cp.count(), id="a") for handle in handles}) == 1
-    with pytest.raises(cp.RequestConflict):
+    with pytest.raises(cp.errors.RequestConflict):
         session.launch(cp.Laplace("0.4"), id="tuesday")
 
 
@@ -117,7 +119,7 @@ def told(answer):
         if hasattr(answer, name):
             try:
                 facts[name] = getattr(answer, name)(0.99)
-            except cp.NotCovered as error:
+            except cp.errors.NotCovered as error:
                 facts[name] = str(error)
     return facts
 
@@ -144,7 +146,7 @@ def test_a_question_is_answered_by_the_same_object_wherever_it_is_asked(everywhe
 
 def test_keys_say_what_they_needed_to_be_selected(place):
     towns = place.session("folks").ask(cp.keys("town"), loss=cp.ApproxDP(100, "1e-3"))
-    assert sorted(towns) == ["here", "there"] and type(towns) is cp.KeysAnswer
+    assert sorted(towns) == ["here", "there"] and type(towns) is cp.answers.KeysAnswer
     assert towns.units_needed(0.99) > 0 and towns.cost == cp.ApproxDP(100, "1e-3")
 
 
@@ -156,7 +158,7 @@ def test_sql_is_answered_under_the_names_of_select(session):
     assert answer.columns()["n"] == [40, 40]
     assert list(answer.columns()) == ["s", "n", "n_error"] and session.loss == cp.PureDP(5000)
     assert abs(session.sql("SELECT AVG(age) AS a FROM people", epsilon=4000)["a"] - 40) < 1
-    with pytest.raises(cp.UnsupportedSQL) as refused:
+    with pytest.raises(cp.errors.UnsupportedSQL) as refused:
         session.sql("SELECT age FROM people", epsilon=1)
     assert refused.value.found == "raw column in SELECT" and "GROUP BY" in refused.value.works
 
@@ -167,28 +169,28 @@ def test_a_refusal_is_free_and_carries_what_was_asked_and_what_would_fit(session
         session.launch(cp.Laplace(10**4))
     left = 10**4 - Fraction(1, 3)
     assert refused.value.requested == cp.PureDP(10**4) and refused.value.would_fit == cp.PureDP(left)
-    assert refused.value.remaining == cp.Remaining(left, Fraction(0)) == session.remaining
+    assert refused.value.remaining == cp.composition.Remaining(left, Fraction(0)) == session.remaining
     assert session.loss == cp.PureDP("1/3")
     assert [fact.kind for fact in session.history] == ["launch", "refusal"]
 
 
 REFUSED = [
-    (cp.InvalidRequest, lambda s: s.ask(cp.mean("wage"), epsilon=1)),
-    (cp.InvalidRequest, lambda s: s.ask("how many?", epsilon=1)),
-    (cp.InvalidRequest, lambda s: s.ask(cp.count, epsilon=1)),
-    (cp.InvalidRequest, lambda s: s.launch(cp.Laplace(1)).ask(cp.keys("town"))),
-    (cp.InvalidParameter, lambda s: s.ask(cp.count())),
-    (cp.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=1, error=1)),
-    (cp.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=-1)),
-    (cp.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=float("nan"))),
-    (cp.InvalidParameter, lambda s: s.ask(cp.top("state", 1), epsilon=1, suppress=2)),
-    (cp.InvalidParameter, lambda s: s.launch(cp.Laplace)),
-    (cp.InvalidParameter, lambda s: s.launch("Laplace")),
-    (cp.InvalidParameter, lambda s: s.would_cost(cp.Laplace(1), epsilon=1)),
-    (cp.InvalidRequest, lambda s: s.launch(cp.Counter(epsilon=1))),
-    (cp.NotCovered, lambda s: s.ask(cp.mean("age"), error=1)),
-    (cp.InvalidRequest, lambda s: s.partition("wage", within=cp.PureDP(1))),
-    (cp.NotAllowed, lambda s: s.partition("state", within=cp.PureDP(1)).__iter__()),
+    (cp.errors.InvalidRequest, lambda s: s.ask(cp.mean("wage"), epsilon=1)),
+    (cp.errors.InvalidRequest, lambda s: s.ask("how many?", epsilon=1)),
+    (cp.errors.InvalidRequest, lambda s: s.ask(cp.count, epsilon=1)),
+    (cp.errors.InvalidRequest, lambda s: s.launch(cp.Laplace(1)).ask(cp.keys("town"))),
+    (cp.errors.InvalidParameter, lambda s: s.ask(cp.count())),
+    (cp.errors.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=1, error=1)),
+    (cp.errors.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=-1)),
+    (cp.errors.InvalidParameter, lambda s: s.ask(cp.count(), epsilon=float("nan"))),
+    (cp.errors.InvalidParameter, lambda s: s.ask(cp.top("state", 1), epsilon=1, suppress=2)),
+    (cp.errors.InvalidParameter, lambda s: s.launch(cp.Laplace)),
+    (cp.errors.InvalidParameter, lambda s: s.launch("Laplace")),
+    (cp.errors.InvalidParameter, lambda s: s.would_cost(cp.Laplace(1), epsilon=1)),
+    (cp.errors.InvalidRequest, lambda s: s.launch(cp.Counter(epsilon=1))),
+    (cp.errors.NotCovered, lambda s: s.ask(cp.mean("age"), error=1)),
+    (cp.errors.InvalidRequest, lambda s: s.partition("wage", within=cp.PureDP(1))),
+    (cp.errors.NotAllowed, lambda s: s.partition("state", within=cp.PureDP(1)).__iter__()),
 ]
 
 
@@ -237,7 +239,7 @@ def test_a_session_on_a_sample_is_charged_less_than_its_budget(place):
     tenth = session.delegate(cp.PureDP(3), sampled="0.1")
     assert tenth.remaining.epsilon == 3 and tenth.ask(cp.count(), epsilon=1) < 150
     assert session.loss.epsilon < 2
-    with pytest.raises(cp.InvalidParameter):
+    with pytest.raises(cp.errors.InvalidParameter):
         session.delegate(cp.PureDP(3), sampled=7)
 
 
@@ -276,14 +278,14 @@ def test_a_session_is_read_at_a_distance(place):
     losses = [session.loss_at(distance=distance) for distance in (0, 1, 3)]
     assert [loss.epsilon for loss in losses] == [0, session.loss.epsilon, Fraction(9, 10)]
     for wrong in (-1, "three", 1.5):
-        with pytest.raises(cp.InvalidParameter):
+        with pytest.raises(cp.errors.InvalidParameter):
             session.loss_at(distance=wrong)
 
 
 def test_the_epsilon_for_an_error_is_known_before_anything_is_asked(session):
     assert session.epsilon_for(cp.count(), error=50) == Fraction("0.05932")
     assert session.epsilon_for(cp.median("age"), rank_error=5) > 0
-    with pytest.raises(cp.InvalidParameter, match="say how far off"):
+    with pytest.raises(cp.errors.InvalidParameter, match="say how far off"):
         session.epsilon_for(cp.count(), epsilon=1)
     assert session.loss == cp.PureDP(0)
 
@@ -296,12 +298,12 @@ def test_a_session_and_a_series_are_drawn(place):
     stream.extend([{"page": "home", "seconds": 20}] * 2)
     seen = {2: counter.ask()}
     assert len(counter.plot(seen).points) == 1 and "<svg" in counter.plot(seen)._repr_svg_()
-    with pytest.raises(cp.NotCovered, match="is no Counter"):
+    with pytest.raises(cp.errors.NotCovered, match="is no Counter"):
         session.launch(cp.Laplace(1)).plot({})
     for by in ("order", "time"):
         picture = session.plot(by)
         assert "Counter" in str(picture) and "ε 1001 of 10000 lost" in str(picture) and "<svg" in picture._repr_svg_()
-    with pytest.raises(cp.InvalidParameter, match="by='order'"):
+    with pytest.raises(cp.errors.InvalidParameter, match="by='order'"):
         session.plot("size")
 
 
@@ -317,12 +319,12 @@ def test_rows_of_a_live_table_are_put_replaced_and_removed(place):
     assert noisy.ask(cp.count("age >= 42")) == 1
     table.remove([{"person": "bob", "row": 1}, {"person": "eve", "row": 7}])
     assert noisy.ask(cp.count()) == 1
-    with pytest.raises(cp.RequestConflict):
+    with pytest.raises(cp.errors.RequestConflict):
         table.put({"person": "eve", "row": 1}, id="batch")
     for wrong in (lambda: table.put(["ann"]), lambda: table.put("ann"), lambda: table.remove([], person="ann")):
-        with pytest.raises(cp.InvalidRequest):
+        with pytest.raises(cp.errors.InvalidRequest):
             wrong()
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         table.put({"person": "ann", "row": 1, "wage": 3})
 
 
@@ -331,11 +333,11 @@ def test_a_custodian_grants_revokes_and_recounts(place):
     granted = whole.grant("ann", cp.PureDP(10), mechanisms=[cp.Laplace], id="one")
     theirs = granted if not hasattr(place, "connect") else place.connect("ann").session("people")
     handle = theirs.launch(cp.Laplace(1, asks=5))
-    with pytest.raises(cp.NotGranted):
+    with pytest.raises(cp.errors.NotGranted):
         theirs.launch(cp.Gaussian(rho=1))
     assert whole.loss == cp.PureDP(10)
     whole.revoke(granted)
-    with pytest.raises(cp.NotGranted):
+    with pytest.raises(cp.errors.NotGranted):
         handle.ask(cp.count())
     whole.recount(granted)
     assert whole.loss == cp.PureDP(1) and [one.loss for one in whole.given] == [cp.PureDP(1)]
@@ -351,7 +353,7 @@ def test_mechanisms_follow_what_producers_append(place):
     assert (counter.ask(), recent.ask()) == (2, 2)
     assert abs(session.ask(cp.total("seconds"), epsilon=5000) - 23) <= 12
     assert session.ask(cp.histogram("page"), epsilon=1000)["home"] == 2
-    with pytest.raises(cp.RequestConflict):
+    with pytest.raises(cp.errors.RequestConflict):
         stream.append({"page": "shop", "seconds": 1}, id="batch")
     with pytest.raises(cp.CounterpointError):
         stream.append({"page": "shop", "minutes": 1})
@@ -370,7 +372,10 @@ def test_everything_goes_over_a_socket_as_well(tmp_path):
         assert place.session("visits").ask(cp.count(), epsilon=1000) == 1
         followed = place.session("visits").events(seconds=30)
         first = [next(followed), next(followed)]
-        assert first == [LossChanged(cp.PureDP(1000), cp.Remaining(Fraction(9000), Fraction(0))), ItemsArrived(1)]
+        assert first == [
+            LossChanged(cp.PureDP(1000), cp.composition.Remaining(Fraction(9000), Fraction(0))),
+            ItemsArrived(1),
+        ]
         place.stream("visits").append({"page": "home", "seconds": 20})
         assert next(followed) == ItemsArrived(2), "while it is followed"
         followed.close()

@@ -26,8 +26,8 @@ MECHANISMS = [
     cp.Counter(epsilon=1, horizon=100),
     cp.NoisyMax(rho=1),
     cp.PartitionSelection(1, 1e-9),
-    cp.GaussianSelection(1, 1e-9),
-    cp.GaussianSelection(rho="0.1", delta=1e-9),
+    cp.mechanisms.GaussianSelection(1, 1e-9),
+    cp.mechanisms.GaussianSelection(rho="0.1", delta=1e-9),
     cp.SparseVector(1, threshold="1/7", release="gap"),
     cp.AboveThreshold(1, threshold=10**30),
     cp.VectorCounter(3, epsilon=1),
@@ -66,7 +66,7 @@ def test_a_mechanism_arrives_as_it_was_sent(mechanism):
 
 def test_nothing_is_sampled_that_cannot_be_said_by_itself():
     windowed = cp.Sampled(cp.Windowed(cp.Counter(1), 10), rate="0.5")
-    with pytest.raises(cp.InvalidRequest, match="cannot be said here"):
+    with pytest.raises(cp.errors.InvalidRequest, match="cannot be said here"):
         wire.mechanism({"exact": encode(windowed).decode()})
 
 
@@ -217,8 +217,8 @@ def test_a_class_of_another_package_is_not_made_of_what_was_said():
 
 
 def test_what_is_not_on_the_list_is_not_sent():
-    for mechanism in (cp.Windowed(cp.Counter(epsilon=1), 10), cp.Dice(6), "Laplace", None, cp.PureDP(1)):
-        with pytest.raises(cp.NotAllowed, match="a service takes as mechanism one of AboveThreshold, Counter"):
+    for mechanism in (cp.Windowed(cp.Counter(epsilon=1), 10), cp.mechanisms.Dice(6), "Laplace", None, cp.PureDP(1)):
+        with pytest.raises(cp.errors.NotAllowed, match="a service takes as mechanism one of AboveThreshold, Counter"):
             wire.exactly(mechanism, "mechanism")
 
 
@@ -247,7 +247,12 @@ def refusals():
         cp.sql("SELECT age FROM people")
     except cp.CounterpointError as error:
         yield error
-    yield from (cp.Halted("no more"), cp.RequestConflict("another"), cp.NotGranted("revoked"), cp.DataInUse("used"))
+    yield from (
+        cp.errors.Halted("no more"),
+        cp.errors.RequestConflict("another"),
+        cp.errors.NotGranted("revoked"),
+        cp.errors.DataInUse("used"),
+    )
     yield cp.BudgetExceeded("deltas", remaining=Fraction(1, 3))
 
 
@@ -265,6 +270,11 @@ def test_an_error_that_is_no_name_of_the_library_is_told_by_its_nearest_kind_or_
         pass
 
     assert type(error_of(problem(Odd("x")))) is InvalidRequest
-    for status, kind in ((401, cp.NotAllowed), (429, cp.NotAllowed), (400, InvalidRequest), (500, cp.ServiceFailed)):
+    for status, kind in (
+        (401, cp.errors.NotAllowed),
+        (429, cp.errors.NotAllowed),
+        (400, InvalidRequest),
+        (500, cp.errors.ServiceFailed),
+    ):
         assert type(error_of({"type": "about:blank", "status": status, "detail": "x"})) is kind
-    assert type(error_of({"type": "urn:counterpoint:Refusal", "status": 500})) is cp.ServiceFailed
+    assert type(error_of({"type": "urn:counterpoint:Refusal", "status": 500})) is cp.errors.ServiceFailed

@@ -48,14 +48,14 @@ def test_a_follower_sees_each_change_once_and_connects_again():
     after = ": nothing new\r\n\r\n" + items(2, 2, 5)
     events, asked, backoff = followed(items(1, 2), None, torn, 503, after, 401)
     assert [next(events).items for _ in range(3)] == [1, 2, 5]
-    with pytest.raises(cp.NotAllowed):
+    with pytest.raises(cp.errors.NotAllowed):
         next(events)
     assert backoff == [0.1, 0.1] and set(asked) == {"300"}
 
 
 def test_a_service_that_stays_away_ends_a_follower():
     events, asked, backoff = followed(*[None] * 7)
-    with pytest.raises(cp.ServiceFailed, match="could not be reached"):
+    with pytest.raises(cp.errors.ServiceFailed, match="could not be reached"):
         next(events)
     assert len(asked) == 7 and backoff == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2]
 
@@ -74,5 +74,5 @@ def test_a_session_is_followed_for_some_seconds(place):
     session.launch(cp.Laplace(1))
     seen = list(session.events(seconds=1))
     assert [type(event) for event in seen] == [LossChanged] and seen[0].loss == cp.PureDP(1)
-    with pytest.raises(cp.NotAllowed):
+    with pytest.raises(cp.errors.NotAllowed):
         list(place.connect("bob").session("people").events(seconds=1))

@@ -90,5 +90,5 @@ def test_what_takes_too_long_goes_on_and_is_found_by_its_id(tmp_path, monkeypatc
 
 @pytest.mark.parametrize("name", ["per_second", "burst", "at_once", "seconds", "streams"])
 def test_limits_are_numbers_from_one(name):
-    with pytest.raises(cp.InvalidParameter, match=name):
+    with pytest.raises(cp.errors.InvalidParameter, match=name):
         Limits(**{name: 0})

@@ -369,7 +369,7 @@ def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
         back_up(place, tmp_path / "copy.db")
         assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT).status_code == 201
     shutil.copy(tmp_path / "copy.db", place.place)
-    cp.recover(place, "people", by="olga")
+    cp.ledger.recover(place, "people", by="olga")
     registry = Registry(place)
     registry.register("people", table, cp.Filter(cp.PureDP(4)))
     with TestClient(application(registry)) as client:

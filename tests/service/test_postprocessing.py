@@ -18,7 +18,7 @@ from counterpoint.privacy.claims import Claim
 from counterpoint.service import wire
 
 
-class Tens(cp.Postprocessor, Value, frozen=True):
+class Tens(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Rounds to tens."""
 
     def start(self):
@@ -28,7 +28,7 @@ class Tens(cp.Postprocessor, Value, frozen=True):
         return own, round(ask(), -1)
 
 
-class Cached(cp.Postprocessor, Value, frozen=True):
+class Cached(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Asks while the mechanism answers, and then says what it remembers; by `fresh=False`, without asking."""
 
     def public_part(self, grid, /, **options):
@@ -42,7 +42,7 @@ class Cached(cp.Postprocessor, Value, frozen=True):
         return last, last
 
 
-class Bisect(cp.Postprocessor, Value, frozen=True):
+class Bisect(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Finds a count between 0 and 128 by comparisons with a sparse vector."""
 
     def start(self):
@@ -56,7 +56,7 @@ class Bisect(cp.Postprocessor, Value, frozen=True):
         return own + 1, (low, own)
 
 
-class Tossed(cp.Postprocessor, Value, frozen=True):
+class Tossed(cp.mechanisms.Postprocessor, Value, frozen=True):
     def start(self):
         return None
 
@@ -64,7 +64,7 @@ class Tossed(cp.Postprocessor, Value, frozen=True):
         return own, (ask(), ask.coins.integer(10**12))
 
 
-class Broken(cp.Postprocessor, Value, frozen=True):
+class Broken(cp.mechanisms.Postprocessor, Value, frozen=True):
     asks: bool
 
     def start(self):
@@ -76,7 +76,7 @@ class Broken(cp.Postprocessor, Value, frozen=True):
         raise ZeroDivisionError
 
 
-class Careful(cp.Postprocessor, Value, frozen=True):
+class Careful(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Says what went wrong with an ask."""
 
     def start(self):
@@ -85,7 +85,7 @@ class Careful(cp.Postprocessor, Value, frozen=True):
     def react(self, own, request, ask):
         try:
             return own, ask(("not", "a", "threshold"))
-        except cp.InvalidRequest:
+        except cp.errors.InvalidRequest:
             return own, "refused"
 
 
@@ -140,7 +140,7 @@ def test_the_same_id_gets_the_same_answer_and_another_request_under_it_is_a_conf
     tossed = session.launch(cp.postprocess(Tossed(), cp.Laplace(1, asks=9)))
     first = tossed.ask(cp.count(), id="monday")
     assert tossed.ask(cp.count(), id="monday") == first != tossed.ask(cp.count(), id="tuesday")
-    with pytest.raises(cp.RequestConflict):
+    with pytest.raises(cp.errors.RequestConflict):
         tossed.ask(cp.count("age > 35"), id="monday")
 
 
@@ -148,7 +148,7 @@ def test_the_same_id_gets_the_same_answer_and_another_request_under_it_is_a_conf
 def test_one_whose_code_fails_has_halted_and_its_charge_stays(session, asks):
     broken = session.launch(cp.postprocess(Broken(asks), cp.Laplace(1, asks=9)))
     for _ in range(2):
-        with pytest.raises(cp.Halted, match="its own code failed"):
+        with pytest.raises(cp.errors.Halted, match="its own code failed"):
             broken.ask(cp.count())
     assert broken.halted and session.loss == cp.PureDP(1)
 
@@ -157,16 +157,16 @@ def test_what_the_mechanism_does_not_accept_is_an_error_that_a_postprocessor_may
     careful = session.launch(cp.postprocess(Careful(), cp.SparseVector(1, threshold=10)))
     assert careful.ask(cp.count()) == "refused"
     plain = session.launch(cp.postprocess(Tens(), cp.Laplace(1, asks=2)))
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         plain.ask(cp.count(), depth=3)
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         plain.ask(cp.mean("wage"))
-    with pytest.raises(cp.NotCovered):
+    with pytest.raises(cp.errors.NotCovered):
         plain.error(cp.count())
 
 
 def test_multiplicative_weights_run_before_the_checks_that_they_are_made_for(session):
-    weights = cp.MultiplicativeWeights(epsilon=5000, universe=2, rows=100, margin=0.05, updates=4)
+    weights = cp.mechanisms.MultiplicativeWeights(epsilon=5000, universe=2, rows=100, margin=0.05, updates=4)
     learned = session.launch(cp.postprocess(weights, weights.checks))
     answers = [learned.ask(cp.histogram("state"), weights=[1, 0]) for _ in range(2)]
     assert answers[0] == ("WRONG", 60) and answers[1][0] == "PASS" and abs(answers[1][1] - 60) <= 6
@@ -180,9 +180,9 @@ def test_counters_and_windows_are_postprocessed_and_followed(place):
     window = session.launch(cp.Windowed(cp.Counter(epsilon=1000), 3), of=cp.count())
     stream.extend([{"page": "shop", "seconds": 1}] * 21)
     assert (counted.ask(), recent.ask(), window.ask()) == (20, 10, 3)
-    with pytest.raises(cp.InvalidParameter, match="a window is a difference"):
+    with pytest.raises(cp.errors.InvalidParameter, match="a window is a difference"):
         session.launch(cp.postprocess(Tens(), cp.Counter(epsilon=1)), last=3)
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         place.session("people").launch(cp.postprocess(Tens(), cp.Counter(epsilon=1)))
 
 
@@ -203,12 +203,12 @@ def test_a_claim_that_would_not_outlive_a_postprocessor_is_refused_for_free(sess
     assert not one_ask.closed
     whole = Postprocessed(Tens(), cp.Laplace(1))
     for refused in (session.launch, session.would_cost):
-        with pytest.raises(cp.NotCovered, match="need a closed relation"):
+        with pytest.raises(cp.errors.NotCovered, match="need a closed relation"):
             refused(whole)
     assert session.loss == cp.PureDP(0) and session.handles == ()
 
 
-class Thrice(cp.Postprocessor, Value, frozen=True):
+class Thrice(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Three asks, and how many there were before."""
 
     def start(self):
@@ -218,7 +218,7 @@ class Thrice(cp.Postprocessor, Value, frozen=True):
         return own + 3, (ask(), ask(), ask(), ask.halted, ask.coins.integer(10**12), own)
 
 
-class Guessing(cp.Postprocessor, Value, frozen=True):
+class Guessing(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Tosses the threshold that it asks about."""
 
     def start(self):
@@ -257,10 +257,10 @@ def test_an_ask_that_was_lost_on_its_way_goes_on_where_it_was(served):
     connection = served.connect("ann", torn)
     connection._tries = 1
     sparse = connection.session("people").launch(cp.postprocess(Thrice(), cp.Laplace(1, asks=6)))
-    with pytest.raises(cp.ServiceFailed) as failed:
+    with pytest.raises(cp.errors.ServiceFailed) as failed:
         sparse.ask(cp.count(), id="monday")
     assert failed.value.__notes__ == ["Repeat the ask with id='monday': it goes on where it was."]
-    with pytest.raises(cp.ServiceFailed):
+    with pytest.raises(cp.errors.ServiceFailed):
         sparse.ask(cp.count(), id="monday")
     first = sparse.ask(cp.count(), id="monday")
     asks = [id for id, path, _ in torn.sent if path.endswith("/asks")]
@@ -276,7 +276,7 @@ def test_an_ask_that_is_made_again_tosses_the_same_coins(served):
     connection = served.connect("ann", Torn(served.transport, lambda asks: asks == 1))
     connection._tries = 1
     guessed = connection.session("people").launch(cp.postprocess(Guessing(), cp.SparseVector(1, threshold=0)))
-    with pytest.raises(cp.ServiceFailed):
+    with pytest.raises(cp.errors.ServiceFailed):
         guessed.ask(cp.count(), id="monday")
     at, above = guessed.ask(cp.count(), id="monday")
     assert at > 100 and not above
@@ -295,7 +295,7 @@ def test_one_that_is_launched_again_by_its_id_starts_afresh_before_the_same_mech
     assert first.path == again.path and first.ask(cp.count())[5] == again.ask(cp.count())[5] == 0
     third = session.launch(cp.postprocess(Cached(), cp.Laplace(1, asks=6)), id="one")
     assert third.ask(cp.count()) == 0, "the mechanism has halted, which is known from the launch"
-    with pytest.raises(cp.Halted):
+    with pytest.raises(cp.errors.Halted):
         first.ask(cp.count())
 
 

@@ -75,7 +75,7 @@ def test_a_paid_question_that_failed_is_repeated_by_the_id_in_its_error(call, mo
     url, body = f"/v1/sessions/{session}/questions", {**COUNT, "epsilon": 0.1}
 
     def lost(self, request):
-        raise cp.LedgerFailed("the connection was lost")
+        raise cp.errors.LedgerFailed("the connection was lost")
 
     with monkeypatch.context() as patch:
         patch.setattr(DurableLedger, "receipt", lost)

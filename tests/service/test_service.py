@@ -123,7 +123,7 @@ def test_a_revoked_or_expired_key_and_an_ended_principal_open_nothing(call, monk
     assert call("ann", "GET", "/v1/sessions").status_code == 200
     call.registry.identity.end("ann")
     assert call("ann", "GET", "/v1/sessions").status_code == 401
-    with pytest.raises(cp.InvalidParameter, match="there is, or was"):
+    with pytest.raises(cp.errors.InvalidParameter, match="there is, or was"):
         call.registry.identity.add("ann", Role.CUSTODIAN)
 
 
@@ -276,7 +276,7 @@ def test_a_ledger_that_was_lost_is_opened_anew_and_the_request_finished_by_its_i
     handle = call.launched(session)
     first = call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json()
     ledger = call.registry.data_set("people").session()._engine.ledger
-    ledger._group.stop(cp.LedgerFailed("the connection was lost"))
+    ledger._group.stop(cp.errors.LedgerFailed("the connection was lost"))
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="a").json() == first
     assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT, id="b").status_code == 201
 

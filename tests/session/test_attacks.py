@@ -24,9 +24,9 @@ def people():
 def test_a_rule_for_parts_is_no_rule_for_a_session():
     """Under Parallel any number of launches cost what k cost, as long as they see disjoint data; these do not."""
     for source in (people(), cp.Stream(bound=1)):
-        with pytest.raises(cp.RelationMismatch, match=r"session\.partition"):
+        with pytest.raises(cp.errors.RelationMismatch, match=r"session\.partition"):
             cp.Session(source, rule=cp.Parallel(1, each=cp.PureDP(1)))
-    with pytest.raises(cp.RelationMismatch):
+    with pytest.raises(cp.errors.RelationMismatch):
         Concurrent(cp.Parallel(1, each=cp.PureDP(1)), every_step())
     assert Concurrent(cp.Parallel(1, each=cp.PureDP(1)), k_sparse(1, every_step())).claim.loss == cp.PureDP(1)
 
@@ -40,7 +40,7 @@ def test_nobodys_id_stands_in_anothers_way():
         session.launch(cp.Laplace("0.02"), id=id)
     assert parts["a"].loss == cp.PureDP(0) and session.loss == cp.PureDP("0.46")
     for here in (session, colleague):
-        with pytest.raises(cp.LedgerError):
+        with pytest.raises(cp.errors.LedgerError):
             here.launch(cp.Laplace("0.03"), id="monday")
 
 
@@ -85,7 +85,7 @@ def test_a_slow_ask_holds_up_nobody_but_its_own_handle():
 
 
 def refusal(mechanism, request):
-    with pytest.raises(cp.InvalidRequest) as refused:
+    with pytest.raises(cp.errors.InvalidRequest) as refused:
         cp.Session(people(), within=cp.ApproxDP(10, 0.1)).launch(mechanism).ask(request)
     return str(refused.value)
 
@@ -119,13 +119,13 @@ def test_a_failing_engine_is_the_engines_fault_whatever_was_asked(mechanism, req
     table = people()
     handle = cp.Session(table, within=cp.ApproxDP(10, 0.1)).launch(mechanism)
     table._bound.engine.drop("bound")
-    with pytest.raises(cp.DataFailed, match=r"^the data could not answer and are closed, for everyone, until"):
+    with pytest.raises(cp.errors.DataFailed, match=r"^the data could not answer and are closed, for everyone, until"):
         handle.ask(request_)
 
 
 @pytest.mark.parametrize("day", [Fraction(10**9), Fraction(-(10**6)), Fraction(1, 2)])
 def test_a_day_that_could_not_be_told_is_refused_before_it_can_be_chosen(day):
-    with pytest.raises(cp.InvalidRequest, match="years 1 to 9999"):
+    with pytest.raises(cp.errors.InvalidRequest, match="years 1 to 9999"):
         Quantile("born", Fraction(1, 2), (day,), None, True)
     assert Quantile("born", Fraction(1, 2), (Fraction(-719162),), None, True).dates
 
@@ -133,7 +133,7 @@ def test_a_day_that_could_not_be_told_is_refused_before_it_can_be_chosen(day):
 def test_a_total_is_of_fields_that_are_named_and_no_subclass_of_it_is_answered():
     visits = cp.Stream(fields={"clicks": cp.number(0, 9), "paid": cp.number(0, 99)})
     for of in (5, ["clicks", 5], {"clicks"}):
-        with pytest.raises(cp.InvalidRequest):
+        with pytest.raises(cp.errors.InvalidRequest):
             RunningTotal(of)
     fields = ["clicks"]
     asked = RunningTotal(fields)
@@ -143,5 +143,5 @@ def test_a_total_is_of_fields_that_are_named_and_no_subclass_of_it_is_answered()
     class Changing(RunningTotal, frozen=True):
         """Would be one field when it is checked and another one when it is read."""
 
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         visits.prepare(Changing("clicks"))

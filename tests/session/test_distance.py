@@ -60,7 +60,7 @@ def test_a_launch_that_was_charged_and_has_not_started_counts():
 
 
 def test_a_distance_is_a_whole_number():
-    with pytest.raises(cp.InvalidParameter, match="distance"):
+    with pytest.raises(cp.errors.InvalidParameter, match="distance"):
         session(cp.Filter(cp.PureDP(1))).loss_at(distance=-1)
 
 

@@ -61,7 +61,7 @@ def answer_of(answer):
     return {key: answer_of(part) for key, part in answer.items()} if hasattr(answer, "items") else answer
 
 
-CLOSED = (cp.DataFailed, str(cp.DataFailed()))
+CLOSED = (cp.errors.DataFailed, str(cp.errors.DataFailed()))
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -105,11 +105,11 @@ def test_the_closing_is_one_for_all_who_share_the_budget_and_outlives_the_proces
     lost = whole.loss
     for _ in range(2):
         assert seen(bob, cp.count()) == seen(whole, cp.count()) == seen(ann, cp.count(), "monday") == CLOSED
-        with pytest.raises(cp.DataFailed):
+        with pytest.raises(cp.errors.DataFailed):
             ready.ask(cp.count())
-        with pytest.raises(cp.DataFailed):
+        with pytest.raises(cp.errors.DataFailed):
             bob.launch(cp.Laplace(1))
-        with pytest.raises(cp.DataFailed):
+        with pytest.raises(cp.errors.DataFailed):
             whole.delegate(cp.PureDP(1))
         if durable:
             whole.close()
@@ -117,7 +117,7 @@ def test_the_closing_is_one_for_all_who_share_the_budget_and_outlives_the_proces
             ann, bob = whole.at(ann._path).acting_as("ann"), whole.at(bob._path).acting_as("bob")
             ready = whole.at(ready.path)
             whole._engine.ledger.verify()
-    with pytest.raises(cp.NotAllowed):
+    with pytest.raises(cp.errors.NotAllowed):
         ann.reopen()
     whole.reopen()
     assert seen(ann, cp.count(), "monday") == len(RICH) and whole.loss == lost, "charged once"
@@ -144,14 +144,14 @@ def test_what_was_computed_while_another_ask_closed_the_data_is_released_after_t
             with (
                 planted(monkeypatch, "duckdb", always, scans=True),
                 ThreadPoolExecutor(1) as another,
-                pytest.raises(cp.DataFailed),
+                pytest.raises(cp.errors.DataFailed),
             ):
                 another.submit(failing.ask, cp.sum("income"), id="failing").result()
         return found
 
     with monkeypatch.context() as patched:
         patched.setattr(type(table), "resolve", resolve)
-        with pytest.raises(cp.DataFailed):
+        with pytest.raises(cp.errors.DataFailed):
             slow.ask(cp.count(), id="slow")
     lost = whole.loss
     whole.reopen()
@@ -169,7 +169,7 @@ def test_an_ask_that_is_finished_after_a_reopening_draws_the_noise_of_its_own_se
         whole = Session(table, within=cp.PureDP(10), ledger=ledger)
         noisy = whole.launch(cp.Laplace(epsilon=1))
         if fails:
-            with planted(monkeypatch, "duckdb", always, scans=True), pytest.raises(cp.DataFailed):
+            with planted(monkeypatch, "duckdb", always, scans=True), pytest.raises(cp.errors.DataFailed):
                 noisy.ask(cp.count(), id="once")
             whole.reopen()
         return noisy.ask(cp.count(), id="once")

@@ -33,7 +33,7 @@ def test_parts_hold_pure_mechanisms_gaussians_and_further_parts(budget):
     before = s.remaining.epsilon
     pure = s.partition("letter", within=cp.PureDP("0.2"))
     pure["a"].launch(cp.SparseVector("0.1", 10)).ask("apples")
-    with pytest.raises(cp.NotCovered):
+    with pytest.raises(cp.errors.NotCovered):
         pure["a"].launch(cp.Gaussian(mu="0.01"))
     gaussian = s.partition("letter", within=cp.GaussianDP("0.5"))
     inside = gaussian["a"].partition("second", within=cp.GaussianDP("0.3"))
@@ -67,14 +67,14 @@ def test_on_a_stream_pure_parts_are_covered_and_others_refused(budget):
     parts["home"].launch(cp.Counter(epsilon="0.3"))
     left = s.remaining
     for within in (cp.GaussianDP("0.1"), cp.TradeOff.of_approx("0.1", 0), cp.zCDP("0.01")):
-        with pytest.raises(cp.NotCovered, match=r"Thm 13\.5"):
+        with pytest.raises(cp.errors.NotCovered, match=r"Thm 13\.5"):
             s.partition("page", within=within)
     assert s.remaining == left
 
 
 def test_exposures_of_parts_fit_a_curve_and_no_mu():
     within = cp.ApproxDP("0.1", "1e-6")
-    with pytest.raises(cp.NotCovered, match="exposed, which no mu bounds"):
+    with pytest.raises(cp.errors.NotCovered, match="exposed, which no mu bounds"):
         session(cp.GaussianDP(1)).partition("letter", within=within)
     curve = cp.TradeOff.of_approx(1, "1e-3")
     parts = session(curve).partition("letter", within=within)

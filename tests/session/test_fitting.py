@@ -31,15 +31,15 @@ class Following(cp.Mechanism, Value, frozen=True):
         return claim(cp.PureDP(self.epsilon), Steps(updates=1, bound=self.bound), "it says nothing")
 
     def accepts(self, message):
-        if isinstance(message, cp.Update):
+        if isinstance(message, cp.mechanisms.Update):
             return message.private.width == self.dimensions
-        return isinstance(message, cp.Ask) and message.private is None
+        return isinstance(message, cp.mechanisms.Ask) and message.private is None
 
     def start(self, coins):
         return Left(0)
 
     def step(self, state, message, coins):
-        return (Left(state.asks + 1), None) if isinstance(message, cp.Update) else (state, state.asks)
+        return (Left(state.asks + 1), None) if isinstance(message, cp.mechanisms.Update) else (state, state.asks)
 
 
 def test_a_session_launches_the_mechanism_as_it_fits_the_data():
@@ -77,9 +77,9 @@ def test_a_mechanism_that_would_follow_nothing_is_refused_before_it_is_paid_for(
         (Numbers({}), cp.Counter(1), "a table stands still"),
     ):
         session = cp.Session(source, within=cp.PureDP(1))
-        with pytest.raises(cp.InvalidRequest, match=words):
+        with pytest.raises(cp.errors.InvalidRequest, match=words):
             session.launch(mechanism)
-        with pytest.raises(cp.InvalidRequest, match=words):
+        with pytest.raises(cp.errors.InvalidRequest, match=words):
             session.would_cost(mechanism)
         assert session.loss == cp.PureDP(0) and len(done(session)) == 1
 
@@ -92,11 +92,11 @@ def test_most_mechanisms_leave_nothing_open(dimensions):
 
 def test_a_mechanism_for_fewer_items_of_a_unit_says_what_would_fit():
     session = cp.Session(cp.Stream(unit="user", per_unit=4), within=cp.PureDP(1))
-    with pytest.raises(cp.RelationMismatch, match=r"updates=4.*at most 1 items that count"):
+    with pytest.raises(cp.errors.RelationMismatch, match=r"updates=4.*at most 1 items that count"):
         session.launch(Following(Fraction(1), 1))
 
 
-class Same(cp.Postprocessor, Value, frozen=True):
+class Same(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Passes everything on."""
 
     def start(self):
@@ -142,5 +142,5 @@ def test_a_sensitivity_that_was_given_stays():
     session = cp.Session(table, within=cp.PureDP(9))
     handle = session.launch(cp.SparseVector(epsilon=0.2, threshold=10**6, sensitivity=1))
     assert handle.mechanism.sensitivity == 1 and handle.ask(cp.count_distinct()) is False
-    with pytest.raises(cp.InvalidRequest, match="sensitivity=20"):
+    with pytest.raises(cp.errors.InvalidRequest, match="sensitivity=20"):
         handle.ask(cp.count())

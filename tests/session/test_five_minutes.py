@@ -93,7 +93,7 @@ visits.append(1); visits.append(0)
 counter.ask()                                                  # the noisy running count, now
 
 clicks = cp.Stream(bound=1, dimensions=4)
-busiest = cp.Session(clicks, within=cp.PureDP(1.0)).launch(cp.MonotoneHistogram(epsilon=1.0, query=cp.max_of))
+busiest = cp.Session(clicks, within=cp.PureDP(1.0)).launch(cp.MonotoneHistogram(epsilon=1.0, query=cp.continual.max_of))
 clicks.append([1, 0, 0, 1]); busiest.ask()
 """,
     "Parts, delegation, nesting": """
@@ -149,7 +149,7 @@ def test_sums_histograms_and_ranks_in_the_users_units():
     ],
 )
 def test_what_a_newcomer_tries_first_is_explained_and_costs_only_the_launch(session, mistake, words):
-    with pytest.raises(cp.InvalidRequest) as caught:
+    with pytest.raises(cp.errors.InvalidRequest) as caught:
         mistake(session)
     assert words in str(caught.value) and len(str(caught.value)) > 20
     assert session.loss == cp.ApproxDP(0.1, 1e-6)

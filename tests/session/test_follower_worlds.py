@@ -132,6 +132,8 @@ def test_a_followed_request_keeps_its_claim_against_every_adversary_and_a_wrong_
     fitted = cp.Counter(3, horizon=2).fitted(following.relation, None)
     verdicts, relation = [], Steps(updates=1, bound=6)
     for counter in (fitted, cp.Counter(3, horizon=2, bound=3, clamp=False)):
-        loss = exact(counter, relation, messages=[*pairs, (cp.Ask(), cp.Ask())], rounds=3, cut="1e-9")
+        loss = exact(
+            counter, relation, messages=[*pairs, (cp.mechanisms.Ask(), cp.mechanisms.Ask())], rounds=3, cut="1e-9"
+        )
         verdicts.append(loss.judge(counter.claim.loss, allowance="1e-5"))
     assert fitted.bound == 6 and verdicts == [Verdict.HOLDS, Verdict.REFUTED]

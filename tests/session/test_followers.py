@@ -44,7 +44,7 @@ def test_vector_counters_and_monotone_histograms_follow_a_group_by():
     sums = session.launch(cp.VectorCounter(2, epsilon=10**7), of=cp.sum("seconds", by="page", keys=["home", "help"]))
     ranks = session.launch(cp.VectorCounter(2, epsilon=10**6), of=cp.ranks("seconds", [0, 20]))
     busiest = session.launch(
-        cp.MonotoneHistogram(epsilon=10**6, query=cp.max_of), of=cp.histogram("page", where="note LIKE 'a%'")
+        cp.MonotoneHistogram(epsilon=10**6, query=cp.continual.max_of), of=cp.histogram("page", where="note LIKE 'a%'")
     )
     stream.extend(
         [{"who": n, "page": "home", "seconds": 5, "note": "a note"} for n in range(50)]
@@ -55,14 +55,14 @@ def test_vector_counters_and_monotone_histograms_follow_a_group_by():
     assert ranks.ask() == (0, 50)
     assert abs(busiest.ask() - 50) <= 3
     assert (pages.mechanism.bound, pages.mechanism.squared, pages.mechanism.per_unit) == (2, 2, 3)
-    with pytest.raises(cp.InvalidRequest, match="launch VectorCounter"):
+    with pytest.raises(cp.errors.InvalidRequest, match="launch VectorCounter"):
         session.launch(cp.Counter(1), of=cp.histogram("page"))
 
 
 def test_the_sensitivity_is_the_requests_and_a_smaller_bound_does_not_fit():
     session = cp.Session(visits(neighbours="add-or-remove"), within=SURE)
     assert session.launch(cp.Counter(1), of=cp.sum("seconds")).mechanism.claim.relation == Steps(updates=1, bound=12)
-    with pytest.raises(cp.RelationMismatch, match="bound=12"):
+    with pytest.raises(cp.errors.RelationMismatch, match="bound=12"):
         session.launch(cp.Counter(1, bound=5), of=cp.sum("seconds"))
     assert session.would_cost(cp.Counter(1), of=cp.count("seconds > 3")).fits
 
@@ -90,7 +90,7 @@ def test_an_id_that_was_launched_on_one_request_is_a_conflict_on_another():
     first = session.launch(cp.Counter("0.1"), of=cp.count("seconds > 3"), id="mine")
     assert session.launch(cp.Counter("0.1"), of=cp.count("seconds > 3"), id="mine").path == first.path
     for other in (cp.count("seconds > 4"), cp.count(), None):
-        with pytest.raises(cp.RequestConflict):
+        with pytest.raises(cp.errors.RequestConflict):
             session.launch(cp.Counter("0.1"), of=other, id="mine")
     assert session.loss == cp.PureDP("0.1")
 
@@ -177,7 +177,7 @@ def test_a_window_costs_what_its_counter_costs_and_counts_slots_of_the_whole_str
     home = parts["home"].launch(cp.Counter(10**6), of=cp.sum("seconds"), last=3)
     stream.extend([{"page": page, "seconds": 5} for page in ("home", "home", "shop", "shop", "home")])
     assert home.ask() == 5, "of the last three items of the stream one is in this part"
-    with pytest.raises(cp.InvalidParameter, match="Counter or a VectorCounter"):
+    with pytest.raises(cp.errors.InvalidParameter, match="Counter or a VectorCounter"):
         session.launch(cp.Laplace(1), last=3)
     assert session.loss == cp.PureDP(2 * 10**6)
 
@@ -197,6 +197,6 @@ def test_a_window_is_found_again_with_what_it_released(kind, tmp_path):
         assert found.ask(id="q1") == first
         later = found.ask(id="q2")
         assert found.ask() == later, "no item is new, so nothing is drawn"
-        with pytest.raises(cp.RequestConflict):
+        with pytest.raises(cp.errors.RequestConflict):
             s.launch(cp.Counter("0.5"), of=of, last=5, id="W")
         s._engine.ledger.verify()

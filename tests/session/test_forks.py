@@ -77,7 +77,7 @@ def test_the_refusal_says_what_to_do():
     def work(say):
         try:
             session.launch(cp.Laplace("0.1"))
-        except cp.ForkedProcess as error:
+        except cp.errors.ForkedProcess as error:
             say(error)
 
     (said,), _ = in_child(work)
@@ -148,7 +148,7 @@ def test_a_table_is_refused_in_a_fork_and_mixes_up_no_answers(engine):
             for deed in (noisy.ask, people.prepare):
                 try:
                     found.append(deed(age))
-                except cp.ForkedProcess:
+                except cp.errors.ForkedProcess:
                     found.append(None)
         people.close()
         os.read(go_on[0], 1)

@@ -131,7 +131,7 @@ class World:
                 self.seen.append("crash")
                 self.sent -= deed[0] == "update"
                 self.reopen()
-            except cp.LedgerError as error:
+            except cp.errors.LedgerError as error:
                 self.seen.append((type(error), str(error)))
                 self.reopen()
             except cp.CounterpointError as error:
@@ -269,7 +269,7 @@ def test_a_live_table_is_continual_for_a_partition():
     assert not table.relation.within(cp.relations.Steps(updates=0))
     session = cp.Session(table, within=cp.ApproxDP(3, 1e-6))
     for within in (cp.ApproxDP("0.1", 1e-8), cp.zCDP("0.01"), cp.GaussianDP("0.1")):
-        with pytest.raises(cp.NotCovered):
+        with pytest.raises(cp.errors.NotCovered):
             session.partition("note", k=4, within=within)
     parts = session.partition("note", k=4, within=cp.ApproxDP("0.1", 1e-8), delta_total=2e-8)
     parts["x"], parts["y"]
@@ -291,7 +291,7 @@ def test_a_live_table_is_continual_for_a_partition():
 )
 def test_a_partition_counts_the_parts_that_a_unit_ever_reaches(options, by, k):
     session = cp.Session(live(**options), within=cp.PureDP(1))
-    with pytest.raises(cp.RelationMismatch, match=f"say k={k}"):
+    with pytest.raises(cp.errors.RelationMismatch, match=f"say k={k}"):
         session.partition(by, k=k - 1, within=cp.PureDP("0.01"))
     session.partition(by, k=k, within=cp.PureDP("0.01"))
     assert session.loss.as_pure() == cp.PureDP(f"0.0{k}")
@@ -300,7 +300,7 @@ def test_a_partition_counts_the_parts_that_a_unit_ever_reaches(options, by, k):
 @pytest.mark.parametrize("options", [{}, {"protects": "event"}])
 def test_without_a_limit_on_updates_a_row_may_reach_any_number_of_parts(options):
     session = cp.Session(live(**options), within=cp.PureDP(1))
-    with pytest.raises(cp.RelationMismatch, match="updates_per_unit"):
+    with pytest.raises(cp.errors.RelationMismatch, match="updates_per_unit"):
         session.partition("note", k=10**6, within=cp.PureDP("0.01"))
     assert session.loss == cp.PureDP(0)
 
@@ -373,11 +373,11 @@ def test_counters_follow_the_changes_of_a_request():
 
 def test_what_follows_changes_needs_a_limit_on_updates_and_a_request():
     session = cp.Session(live(), within=cp.PureDP(1))
-    with pytest.raises(cp.RelationMismatch, match="updates_per_unit"):
+    with pytest.raises(cp.errors.RelationMismatch, match="updates_per_unit"):
         session.launch(cp.Counter("0.1"), of=cp.count())
     for mechanism in (cp.Counter("0.1"), cp.VectorCounter(3, epsilon="0.1")):
         for table in (live(), live(updates=3), live("event", unit=None)):
-            with pytest.raises(cp.InvalidRequest, match="say of which request"):
+            with pytest.raises(cp.errors.InvalidRequest, match="say of which request"):
                 cp.Session(table, within=cp.PureDP(1)).launch(mechanism)
     assert session.loss == cp.PureDP(0)
 

@@ -13,7 +13,7 @@ HANDLES = {}
 CAUGHT = []
 
 
-class Nosy(cp.Postprocessor, Value, frozen=True):
+class Nosy(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Asks the handle that it was told of, while it is asked itself."""
 
     deed: str
@@ -24,7 +24,7 @@ class Nosy(cp.Postprocessor, Value, frozen=True):
     def react(self, own, request, ask):
         try:
             HANDLES[self.deed]()
-        except cp.NotAllowed as error:
+        except cp.errors.NotAllowed as error:
             CAUGHT.append(error)
             raise
         return own, ask(request)
@@ -95,6 +95,6 @@ def test_so_does_a_mechanism_that_asks_while_it_is_asked_what_it_accepts(session
     nosy = session.launch(NosyMechanism())
     HANDLES["own"] = lambda: nosy.ask("apples")
     (error,) = in_time(lambda: nosy.ask("apples"))
-    assert isinstance(error, cp.NotAllowed)
+    assert isinstance(error, cp.errors.NotAllowed)
     HANDLES.clear()
     assert nosy.ask("apples") == 0, "nothing was begun"

@@ -87,7 +87,7 @@ OPENING = {
 @pytest.mark.parametrize("mistake", OPENING)
 def test_opening(mistake):
     deed, *words = OPENING[mistake]
-    says(cp.InvalidParameter, words, deed)
+    says(cp.errors.InvalidParameter, words, deed)
 
 
 NUMBERS = {
@@ -108,34 +108,44 @@ NUMBERS = {
 @pytest.mark.parametrize("mistake", NUMBERS)
 def test_numbers(mistake):
     deed, *words = NUMBERS[mistake]
-    says(cp.InvalidParameter, words, deed)
+    says(cp.errors.InvalidParameter, words, deed)
 
 
 LAUNCHING = {
-    "a class": (cp.InvalidParameter, lambda s: s.launch(cp.Laplace), "Laplace", "Laplace(epsilon=0.1)"),
-    "a text": (cp.InvalidParameter, lambda s: s.launch("Laplace"), "mechanisms", "Laplace(epsilon=0.1)", "str"),
-    "a loss": (cp.InvalidParameter, lambda s: s.launch(cp.PureDP(0.1)), "Laplace(epsilon=0.1)", "PureDP"),
-    "a request": (cp.InvalidParameter, lambda s: s.launch(cp.total()), "mechanisms", "RunningTotal"),
-    "a price of a class": (cp.InvalidParameter, lambda s: s.would_cost(cp.Laplace), "Laplace(epsilon=0.1)"),
+    "a class": (cp.errors.InvalidParameter, lambda s: s.launch(cp.Laplace), "Laplace", "Laplace(epsilon=0.1)"),
+    "a text": (cp.errors.InvalidParameter, lambda s: s.launch("Laplace"), "mechanisms", "Laplace(epsilon=0.1)", "str"),
+    "a loss": (cp.errors.InvalidParameter, lambda s: s.launch(cp.PureDP(0.1)), "Laplace(epsilon=0.1)", "PureDP"),
+    "a request": (cp.errors.InvalidParameter, lambda s: s.launch(cp.total()), "mechanisms", "RunningTotal"),
+    "a price of a class": (cp.errors.InvalidParameter, lambda s: s.would_cost(cp.Laplace), "Laplace(epsilon=0.1)"),
     "a session in a session": (
-        cp.InvalidParameter,
-        lambda s: s.launch(cp.Concurrent(cp.Filter(cp.PureDP(1)), s._source.relation)),
+        cp.errors.InvalidParameter,
+        lambda s: s.launch(cp.mechanisms.Concurrent(cp.Filter(cp.PureDP(1)), s._source.relation)),
         "session.delegate",
     ),
     "too much": (cp.BudgetExceeded, lambda s: s.launch(cp.Laplace(2)), "PureDP(2)", "PureDP(1)", "would fit"),
     "Gaussian noise under a pure budget": (
-        cp.NotCovered,
+        cp.errors.NotCovered,
         lambda s: s.launch(cp.Gaussian(rho=0.1)),
         "zCDP(0.1)",
         "PureDP",
         "ApproxDP",
     ),
-    "a field of numbers": (cp.InvalidRequest, lambda s: s.launch(cp.Counter(1), of="clicks"), "'clicks'", "fields="),
-    "an id that is a number": (cp.InvalidParameter, lambda s: s.launch(cp.Laplace(1), id=7), "'monday'", "int"),
-    "a number as a colleague's budget": (cp.InvalidParameter, lambda s: s.delegate(0.5), "PureDP(1)", "0.5 was given"),
+    "a field of numbers": (
+        cp.errors.InvalidRequest,
+        lambda s: s.launch(cp.Counter(1), of="clicks"),
+        "'clicks'",
+        "fields=",
+    ),
+    "an id that is a number": (cp.errors.InvalidParameter, lambda s: s.launch(cp.Laplace(1), id=7), "'monday'", "int"),
+    "a number as a colleague's budget": (
+        cp.errors.InvalidParameter,
+        lambda s: s.delegate(0.5),
+        "PureDP(1)",
+        "0.5 was given",
+    ),
     "more than there is for a colleague": (cp.BudgetExceeded, lambda s: s.delegate(cp.PureDP(3)), "PureDP(3)", "fit"),
     "parts of what has no fields": (
-        cp.InvalidRequest,
+        cp.errors.InvalidRequest,
         lambda s: s.partition("page", within=cp.PureDP(0.1)),
         "'page'",
         "fields=",
@@ -166,27 +176,36 @@ def test_an_over_budget_launch_carries_what_was_asked_what_is_left_and_what_woul
 
 PARTS = {
     "a field that is not declared": (
-        cp.InvalidRequest,
+        cp.errors.InvalidRequest,
         lambda s: s.partition("pgae", k=2, within=cp.PureDP(0.1)),
         "'pgae'",
         "did you mean 'page'?",
     ),
     "too small a k": (
-        cp.RelationMismatch,
+        cp.errors.RelationMismatch,
         lambda s: s.partition("page", within=cp.PureDP(0.1)),
         "2 parts by 'page'",
         "k = 1",
         "k=2",
         "2 times PureDP(0.1)",
     ),
-    "k=0": (cp.InvalidParameter, lambda s: s.partition("page", k=0, within=cp.PureDP(0.1)), "k must be at least 1"),
+    "k=0": (
+        cp.errors.InvalidParameter,
+        lambda s: s.partition("page", k=0, within=cp.PureDP(0.1)),
+        "k must be at least 1",
+    ),
     "k='two'": (
-        cp.InvalidParameter,
+        cp.errors.InvalidParameter,
         lambda s: s.partition("page", k="two", within=cp.PureDP(0.1)),
         "k must be",
         "'two'",
     ),
-    "a number within": (cp.InvalidParameter, lambda s: s.partition("page", k=2, within=0.1), "PureDP(0.1)", "float"),
+    "a number within": (
+        cp.errors.InvalidParameter,
+        lambda s: s.partition("page", k=2, within=0.1),
+        "PureDP(0.1)",
+        "float",
+    ),
     "more than there is": (
         cp.BudgetExceeded,
         lambda s: s.partition("page", k=2, within=cp.PureDP(0.6)),
@@ -195,7 +214,7 @@ PARTS = {
         "at most PureDP(0.4) more would fit",
     ),
     "delta without delta_total": (
-        cp.NotCovered,
+        cp.errors.NotCovered,
         lambda s: s.partition("page", k=2, within=cp.ApproxDP(0.1, 1e-8)),
         "ApproxDP(0.1, 1e-8)",
         "delta_total",
@@ -203,20 +222,20 @@ PARTS = {
         "PureDP needs none",
     ),
     "a measure that no theorem covers": (
-        cp.NotCovered,
+        cp.errors.NotCovered,
         lambda s: s.partition("page", k=2, within=cp.zCDP(0.1)),
         "zCDP(0.1)",
         "Henzinger et al. 2024, Thm 13.5",
         "use PureDP",
     ),
     "a text to be followed": (
-        cp.InvalidRequest,
+        cp.errors.InvalidRequest,
         lambda s: s.launch(cp.Counter(1), of="page"),
         "page is a text",
         "partition by this field",
     ),
     "a field that is misspelled": (
-        cp.InvalidRequest,
+        cp.errors.InvalidRequest,
         lambda s: s.launch(cp.Counter(1), of="click"),
         "did you mean 'clicks'?",
     ),
@@ -232,14 +251,14 @@ def test_parts(mistake):
 
 
 KEYS = {
-    "a key of another type": (cp.InvalidRequest, lambda parts: parts["page"][3], "3 is not a value", "a text"),
+    "a key of another type": (cp.errors.InvalidRequest, lambda parts: parts["page"][3], "3 is not a value", "a text"),
     "a key that is not declared": (
-        cp.InvalidRequest,
+        cp.errors.InvalidRequest,
         lambda parts: parts["kind"]["c"],
         "'c' is not a key of kind",
         "'a', 'b'",
     ),
-    "all the keys": (cp.NotAllowed, lambda parts: list(parts["page"]), "not read off the data", "parts[key]"),
+    "all the keys": (cp.errors.NotAllowed, lambda parts: list(parts["page"]), "not read off the data", "parts[key]"),
     "a part's whole budget twice": (
         cp.BudgetExceeded,
         lambda parts: [parts["page"]["home"].launch(cp.Laplace(0.1)) for _ in range(2)],
@@ -273,7 +292,7 @@ ASKING_A_TABLE = {
 def test_asking_a_table(table, mistake):
     deed, *words = ASKING_A_TABLE[mistake]
     handle = table.launch(cp.Laplace(0.1))
-    says(cp.InvalidRequest, words, lambda: deed(handle))
+    says(cp.errors.InvalidRequest, words, lambda: deed(handle))
     assert isinstance(handle.ask(cp.count()), int), "the ask is still there"
     assert table.loss == cp.ApproxDP(0.1, 1e-6)
 
@@ -304,38 +323,42 @@ def test_asking_a_stream(mistake):
     mechanism, deed, *words = ASKING_A_STREAM[mistake]
     session = live()
     handle = session.launch(mechanism)
-    says(cp.InvalidRequest, words, lambda: deed(handle))
+    says(cp.errors.InvalidRequest, words, lambda: deed(handle))
     assert not handle.halted and session.loss == cp.PureDP(0.1) and len(done(session)) == 2
 
 
 def test_a_request_that_moves_too_far_for_a_sparse_vector_says_how_far():
     session = live(stream=cp.Stream(bound=5))
     svt = session.launch(cp.SparseVector(0.5, 100, sensitivity=1))
-    says(cp.InvalidRequest, ["up to 5", "sensitivity of 1", "sensitivity=5"], lambda: svt.ask(cp.total()))
+    says(cp.errors.InvalidRequest, ["up to 5", "sensitivity of 1", "sensitivity=5"], lambda: svt.ask(cp.total()))
     assert session.launch(cp.SparseVector(0.5, 10**6, sensitivity=5)).ask(cp.total()) is False
 
 
 def test_a_counter_for_smaller_values_says_which_bound_would_fit():
     session = live(stream=cp.Stream(bound=5))
     says(
-        cp.RelationMismatch, ["Counter", "bound=2", "bound=5 would fit"], lambda: session.launch(cp.Counter(1, bound=2))
+        cp.errors.RelationMismatch,
+        ["Counter", "bound=2", "bound=5 would fit"],
+        lambda: session.launch(cp.Counter(1, bound=2)),
     )
     session.launch(cp.Counter(1, bound=5))
 
 
 def test_a_counter_on_a_table_or_on_vectors_says_what_it_follows(table):
     says(
-        cp.InvalidRequest, ["Counter", "table stands still", "Laplace", "Stream"], lambda: table.launch(cp.Counter(0.1))
+        cp.errors.InvalidRequest,
+        ["Counter", "table stands still", "Laplace", "Stream"],
+        lambda: table.launch(cp.Counter(0.1)),
     )
     vectors = live(stream=cp.Stream(dimensions=4))
-    says(cp.InvalidRequest, ["Counter", "vectors of 4"], lambda: vectors.launch(cp.Counter(0.1)))
+    says(cp.errors.InvalidRequest, ["Counter", "vectors of 4"], lambda: vectors.launch(cp.Counter(0.1)))
     assert vectors.loss == cp.PureDP(0)
 
 
 def test_a_halted_handle_says_so_and_what_to_do():
     handle = live().launch(cp.Laplace(1))
     handle.ask(cp.total())
-    says(cp.Halted, ["Laplace", "last answer", "launch another"], lambda: handle.ask(cp.total()))
+    says(cp.errors.Halted, ["Laplace", "last answer", "launch another"], lambda: handle.ask(cp.total()))
 
 
 def test_closing_twice_is_fine_and_asking_afterwards_is_not():
@@ -344,13 +367,13 @@ def test_closing_twice_is_fine_and_asking_afterwards_is_not():
     session.close()
     session.close()
     for deed in (lambda: handle.ask(cp.total()), lambda: session.launch(cp.Laplace(0.1))):
-        says(cp.NotAllowed, ["closed", "session.loss"], deed)
+        says(cp.errors.NotAllowed, ["closed", "session.loss"], deed)
     assert session.loss == cp.PureDP(1), "what was lost can still be read"
 
 
 def test_what_remains_of_no_budget_is_refused():
     counting = cp.Session(cp.Stream(), rule=cp.Odometer(cp.zCDP))
-    says(cp.NotAllowed, ["Odometer", "no budget"], lambda: counting.remaining)
+    says(cp.errors.NotAllowed, ["Odometer", "no budget"], lambda: counting.remaining)
 
 
 APPENDING = {
@@ -376,7 +399,7 @@ APPENDING = {
 @pytest.mark.parametrize("mistake", APPENDING)
 def test_appending(mistake):
     stream, deed, *words = APPENDING[mistake]
-    says(cp.InvalidRequest, words, lambda: deed(stream))
+    says(cp.errors.InvalidRequest, words, lambda: deed(stream))
     assert stream.pin() == 0
 
 
@@ -414,16 +437,16 @@ def test_a_mistaken_question_is_answered_with_what_to_ask_instead(case):
     deed, *words = QUESTIONS[case]
     table = cp.Table(PEOPLE, unit="person_id", rows_per_unit=1, columns=DECLARED)
     session = cp.Session(table, within=cp.ApproxDP(9, 1e-6))
-    says((cp.InvalidParameter, cp.InvalidRequest), words, lambda: deed(session))
+    says((cp.errors.InvalidParameter, cp.errors.InvalidRequest), words, lambda: deed(session))
 
 
 def test_epsilon_and_delta_in_the_wrong_order_are_no_budget():
-    says(cp.InvalidParameter, ["promises nothing", "epsilon first"], lambda: live(cp.ApproxDP(1e-6, 1)))
+    says(cp.errors.InvalidParameter, ["promises nothing", "epsilon first"], lambda: live(cp.ApproxDP(1e-6, 1)))
 
 
 def test_a_column_declared_by_an_uncalled_function_is_named():
     columns = {"age": cp.number}
-    says(cp.InvalidParameter, ["number: call it"], lambda: cp.Table(PEOPLE, unit=cp.each_row, columns=columns))
+    says(cp.errors.InvalidParameter, ["number: call it"], lambda: cp.Table(PEOPLE, unit=cp.each_row, columns=columns))
 
 
 def test_a_table_says_that_every_row_is_its_own_unit():
@@ -440,7 +463,7 @@ def test_answers_become_frames_of_all_three_libraries(people):
 def test_a_quantile_is_made_of_answered_ranks(people):
     table = cp.Table(PEOPLE, unit="person_id", rows_per_unit=1, columns=DECLARED)
     ranks = cp.Session(table, within=cp.PureDP(10)).ask(cp.ranks("age", [0, 20, 120]), epsilon=10)
-    assert cp.quantile_from(ranks, [0, 20, 120], 0.5) == 120
+    assert cp.answers.quantile_from(ranks, [0, 20, 120], 0.5) == 120
 
 
 def test_an_empty_selection_says_how_many_units_a_key_needs():

@@ -47,7 +47,9 @@ def test_what_follows_a_stream_is_launched_behind_a_postprocessor_at_its_own_pri
         assert handle.mechanism.asks_are_public
 
 
-@pytest.mark.parametrize("mechanism", [OpenDoor("0.5"), Membership(1, bits=1), cp.InteractiveRandomizedResponse(1)])
+@pytest.mark.parametrize(
+    "mechanism", [OpenDoor("0.5"), Membership(1, bits=1), cp.mechanisms.InteractiveRandomizedResponse(1)]
+)
 def test_a_claim_that_a_postprocessor_takes_from_its_relation_is_refused_and_nothing_is_charged(mechanism):
     by_hand = Postprocessed(Twice(), mechanism)
     for room in rooms(stream(), "page"):

@@ -155,9 +155,9 @@ def test_parts_of_unlike_losses_are_found_again_with_the_budget_they_were_given(
     assert parts["b"].rule.budget == cp.PureDP(0.25)
     with pytest.raises(BudgetExceeded, match=r"PureDP\(0.25\) is the largest left"):
         parts.part("c", within=cp.PureDP(0.5))
-    with pytest.raises(cp.NotAllowed, match=r"opened before with PureDP\(0.25\)"):
+    with pytest.raises(cp.errors.NotAllowed, match=r"opened before with PureDP\(0.25\)"):
         parts.part("b", within=cp.PureDP(0.1))
-    with pytest.raises(cp.InvalidParameter, match="such as PureDP"):
+    with pytest.raises(cp.errors.InvalidParameter, match="such as PureDP"):
         parts.part("b", within=0.1)
     s.close()
     s, parts = opened()

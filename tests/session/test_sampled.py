@@ -183,10 +183,10 @@ def test_a_sampled_mechanism_takes_no_messages_that_are_made_from_all_units():
     """A composition by itself has no source, and so draws no sample: the amplified claim would be false there."""
     sampled, both = cp.Sampled(cp.Laplace(1), rate="0.1"), Concurrent(cp.Filter(cp.PureDP(9)), every_step())
     coins = SeededCoins(1)
-    _, answer = both.step(both.start(coins), cp.Ask(Launch(sampled)), coins)
+    _, answer = both.step(both.start(coins), cp.mechanisms.Ask(Launch(sampled)), coins)
     assert isinstance(answer, Refused) and answer.error == "RelationMismatch"
     with pytest.raises(NotCovered, match="unit by unit"):
-        cp.verify.exact(sampled, messages=[(cp.Ask(private=0), cp.Ask(private=1))], rounds=1)
+        cp.verify.exact(sampled, messages=[(cp.mechanisms.Ask(private=0), cp.mechanisms.Ask(private=1))], rounds=1)
     rule = session_rule("0.1")
     with pytest.raises(NotCovered, match="a secret sample"):
         Concurrent(rule, every_step()).claim  # noqa: B018
@@ -287,5 +287,5 @@ def test_without_the_key_charges_are_read_and_the_sample_is_not(tmp_path):
     assert seen_row(stored, keys) == row
     seen = seen_row(stored, DataKeys("people", None, ()))
     assert seen.state == row.state.in_public
-    with pytest.raises(cp.Unsealable):
+    with pytest.raises(cp.errors.Unsealable):
         sample_of(seen.state)

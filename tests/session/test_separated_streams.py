@@ -50,14 +50,14 @@ def test_who_was_granted_counters_launches_what_they_become():
     hers = session.grant("ann", cp.zCDP(2), mechanisms=[cp.Counter])
     assert isinstance(hers.launch(cp.Counter(rho=1)).mechanism, cp.SeparatedCounter)
     his = session.grant("bob", cp.zCDP(1), mechanisms=[cp.SeparatedCounter])
-    with pytest.raises(cp.NotGranted, match="'bob' was granted SeparatedCounter here, not Counter"):
+    with pytest.raises(cp.errors.NotGranted, match="'bob' was granted SeparatedCounter here, not Counter"):
         his.launch(cp.Counter(rho=1, per_unit=2))
 
 
 def test_a_counter_for_greater_distances_is_refused_and_told_what_would_fit():
     for stream in (phones(), cp.Stream(unit="phone", per_unit=2), cp.Stream(unit="phone", per_unit=2, apart=4)):
         session = session_of(stream)
-        with pytest.raises(cp.RelationMismatch, match=r"at least 5 places apart \(apart=...\) would fit"):
+        with pytest.raises(cp.errors.RelationMismatch, match=r"at least 5 places apart \(apart=...\) would fit"):
             session.launch(cp.SeparatedCounter(rho=1, per_unit=2, apart=5))
         assert session.loss == cp.zCDP(0)
     assert session_of(phones()).launch(cp.SeparatedCounter(rho=1, apart=2)).mechanism.per_unit == 2

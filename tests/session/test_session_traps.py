@@ -87,12 +87,14 @@ def test_t18_which_parts_of_a_table_are_affected_is_settled_before_and_of_a_stre
     fixed, chosen = (s._engine.node((0,))[0].relation for s in (static, changing))
     assert isinstance(fixed, Static) and isinstance(chosen, Sparse)
     assert (fixed.decided, chosen.decided) == (True, False)
-    identical = cp.Ask(cp.To("a"), 3), cp.Ask(cp.To("a"), 3)
-    later = cp.Ask(cp.To("a"), 3), cp.Ask(cp.To("a"), 4)
+    identical = cp.mechanisms.Ask(cp.mechanisms.To("a"), 3), cp.mechanisms.Ask(cp.mechanisms.To("a"), 3)
+    later = cp.mechanisms.Ask(cp.mechanisms.To("a"), 3), cp.mechanisms.Ask(cp.mechanisms.To("a"), 4)
     assert fixed.valid([identical, later]) and chosen.valid([identical, later]), "a part may answer an equal ask first"
-    others = [(cp.Ask(cp.To(child), 3), cp.Ask(cp.To(child), 4)) for child in "bc"]
+    others = [
+        (cp.mechanisms.Ask(cp.mechanisms.To(child), 3), cp.mechanisms.Ask(cp.mechanisms.To(child), 4)) for child in "bc"
+    ]
     assert [relation.valid([identical, *others]) for relation in (fixed, chosen)] == [False, True], "k is 1 and 2"
-    with pytest.raises(cp.NotCovered, match="reaching"):
+    with pytest.raises(cp.errors.NotCovered, match="reaching"):
         fixed.begin()
 
 
@@ -141,7 +143,7 @@ def test_t21_garbage_touches_no_child_and_no_coins():
         handles, said = children(s), []
         for who in (0, 2, 1, 2):
             for bad in garbage:
-                with pytest.raises((InvalidRequest, cp.InvalidParameter)):
+                with pytest.raises((InvalidRequest, cp.errors.InvalidParameter)):
                     handles[who].ask(*bad[0], **bad[1])
             said.append(handles[who].ask("apples"))
         return said, lines(s)

@@ -92,7 +92,7 @@ def test_parts_nest():
 def test_a_partition_is_as_sparse_as_the_stream_declares(options, by, k):
     session = cp.Session(visits(**options), within=cp.PureDP(1))
     if k > 1:
-        with pytest.raises(cp.RelationMismatch, match=f"say k={k}"):
+        with pytest.raises(cp.errors.RelationMismatch, match=f"say k={k}"):
             session.partition(by, k=k - 1, within=cp.PureDP(0.1))
         assert session.loss == cp.PureDP(0) and len(done(session)) == 1
     session.partition(by, k=k, within=cp.PureDP("0.1"))
@@ -104,9 +104,9 @@ def test_approximate_parts_of_a_stream_charge_every_delta_to_delta_total():
     refusal is free.
     """
     session = cp.Session(visits(), within=cp.ApproxDP(1, 1e-6))
-    with pytest.raises(cp.NotCovered, match="delta_total"):
+    with pytest.raises(cp.errors.NotCovered, match="delta_total"):
         session.partition("page", k=2, within=cp.ApproxDP(0.1, 1e-8))
-    with pytest.raises(cp.NotCovered):
+    with pytest.raises(cp.errors.NotCovered):
         session.partition("page", k=2, within=cp.zCDP(0.1))
     assert session.loss == cp.ApproxDP(0, 0)
     parts = session.partition("page", k=2, within=cp.ApproxDP(0.1, 1e-8), delta_total=3e-8)
@@ -214,7 +214,7 @@ def test_an_id_that_was_launched_on_one_field_is_a_conflict_on_another():
     first = session.launch(cp.Counter("0.1", bound=10), of="clicks", id="mine")
     assert session.launch(cp.Counter("0.1", bound=10), of="clicks", id="mine").path == first.path
     for other in ("paid", ["clicks"], None):
-        with pytest.raises((cp.LedgerError, cp.InvalidRequest, cp.RelationMismatch)):
+        with pytest.raises((cp.errors.LedgerError, cp.errors.InvalidRequest, cp.errors.RelationMismatch)):
             session.launch(cp.Counter("0.1", bound=10), of=other, id="mine")
     assert session.loss == cp.PureDP("0.1")
 
@@ -293,9 +293,9 @@ def test_the_parts_are_never_read_off_the_data():
     stream.append({"page": "home"})
     parts = cp.Session(stream, within=cp.PureDP(1)).partition("page", k=2, within=cp.PureDP("0.1"))
     for deed in (lambda: list(parts), lambda: "home" in parts):
-        with pytest.raises(cp.NotAllowed, match="name them"):
+        with pytest.raises(cp.errors.NotAllowed, match="name them"):
             deed()
-    with pytest.raises(cp.InvalidRequest, match="'FR' is not a key"):
+    with pytest.raises(cp.errors.InvalidRequest, match="'FR' is not a key"):
         cp.Session(stream, within=cp.PureDP(1)).partition("country", k=2, within=cp.PureDP("0.1"))["FR"]
 
 

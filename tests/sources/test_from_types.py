@@ -95,7 +95,7 @@ declared = st.one_of(
 
 @given(st.dictionaries(st.text(), declared))
 def test_the_printed_code_makes_the_same_declaration(columns):
-    assert eval(repr(cp.Columns(columns, {})), {"cp": cp}) == columns
+    assert eval(repr(cp.schema.Columns(columns, {})), {"cp": cp}) == columns
 
 
 @pytest.mark.parametrize("engine", ["duckdb", "postgres", "spark"])

@@ -245,5 +245,5 @@ def test_no_request_on_a_stream_claims_that_neighbours_move_one_way():
     """The relation of a stream does not say so; a table's does, where a unit is added or removed."""
     stream = stream_of([], neighbours="add-or-remove")
     assert not stream.prepare(requests.count()).one_way
-    with pytest.raises(cp.RelationMismatch):
+    with pytest.raises(cp.errors.RelationMismatch):
         cp.Session(stream, within=cp.PureDP(1)).launch(cp.SparseVector(epsilon=1, threshold=5, monotone=True))

@@ -58,7 +58,7 @@ def test_a_query_with_an_id_is_one_request_with_what_python_asks():
     assert session.sql(f"{COUNTS} ORDER BY n", epsilon=1, id="counts").columns() == first.columns()
     assert dict(session.ask(cp.count(by="carrier"), epsilon=1, id="counts")) == dict(first.part("n"))
     assert session.loss == cp.PureDP(1)
-    with pytest.raises(cp.RequestConflict):
+    with pytest.raises(cp.errors.RequestConflict):
         session.sql("SELECT COUNT(*) FROM flights", epsilon=1, id="counts")
 
 
@@ -90,7 +90,7 @@ def test_a_query_with_an_id_is_one_request_with_what_python_asks():
 def test_refusals_are_free_and_come_before_the_data(text, monkeypatch):
     session = flights.session(MADE)
     monkeypatch.setattr(type(session._source), "resolve", lambda *_: pytest.fail("the data was read"))
-    with pytest.raises(cp.InvalidRequest):
+    with pytest.raises(cp.errors.InvalidRequest):
         session.sql(text, epsilon=1)
     assert session.loss == cp.PureDP(0) and not session.handles
 

@@ -5,8 +5,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterpoint import Ask, Gaussian, InvalidParameter, Laplace, PureDP, RandomizedResponse, SeededCoins
+from counterpoint import Gaussian, Laplace, PureDP, RandomizedResponse
+from counterpoint.coins import SeededCoins
 from counterpoint.encoding import Value
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import Ask
 from counterpoint.mechanisms.additive import Additive
 from counterpoint.mechanisms.composite import Composite, Own
 from counterpoint.mechanisms.composite_parts import Part

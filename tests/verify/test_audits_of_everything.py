@@ -12,17 +12,8 @@ from tests.mechanisms.wrong_sparse_vectors import WRONG
 from tests.verify.less_noise import LessNoise
 from tests.verify.shipped import ABSTRACT, EXCUSED, shipped
 
-from counterpoint import (
-    Ask,
-    Counter,
-    Gaussian,
-    GuessAndCheck,
-    Laplace,
-    PureDP,
-    RandomizedResponse,
-    SeededCoins,
-    SparseVector,
-)
+from counterpoint import Counter, Gaussian, GuessAndCheck, Laplace, PureDP, RandomizedResponse, SparseVector
+from counterpoint.coins import SeededCoins
 from counterpoint.continual.counter import SeparatedCounter, SeparatedVectorCounter, VectorCounter
 from counterpoint.continual.histogram_error import DigitTreeCounter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
@@ -30,6 +21,7 @@ from counterpoint.continual.monotone_queries import max_of
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
 from counterpoint.local.peeling import Neighbourhood
 from counterpoint.local.responders import BlockResponse, Membership
+from counterpoint.mechanisms import Ask
 from counterpoint.mechanisms.guess_and_check import LinearGuessAndCheck
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights

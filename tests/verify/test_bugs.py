@@ -3,11 +3,12 @@
 import pytest
 from tests.verify.machines import Broken, Peeking, Reused
 
-from counterpoint import ApproxDP, Ask, BudgetExceeded, Filter, PureDP
+from counterpoint import ApproxDP, BudgetExceeded, Filter, PureDP
 from counterpoint.composition.filters import Filter as Right
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms import Ask
 from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.menus import asks
@@ -91,7 +92,8 @@ def test_no_analyst_of_a_filter_gets_beyond_its_budget_and_one_uses_it():
 
 
 def test_a_session_game_takes_only_what_answers_once():
-    from counterpoint import InvalidParameter, Laplace, NotCovered, zCDP
+    from counterpoint import Laplace, zCDP
+    from counterpoint.errors import InvalidParameter, NotCovered
 
     with pytest.raises(NotCovered):
         session_game(Filter(PureDP(1)), [Laplace(1, asks=2)], 2)

@@ -152,7 +152,7 @@ def test_a_curve_comes_alone_and_must_be_one():
         with pytest.raises(InvalidParameter, match="not both"):
             decompose(OpenDoor("1/7"), curve=NO_LOSS, rounds=2, **given)
     with pytest.raises(NotCovered, match="no conversion to TradeOff"):
-        decompose(OpenDoor("1/7"), curve=cp.ApproxzCDP(1, "0.1"), rounds=2)
+        decompose(OpenDoor("1/7"), curve=cp.measures.ApproxzCDP(1, "0.1"), rounds=2)
 
 
 @pytest.mark.parametrize("seed", range(20))

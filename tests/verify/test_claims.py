@@ -7,9 +7,10 @@ from rich.console import Console
 from tests.verify.shipped import ABSTRACT, EXCUSED, EXCUSED_RULES, held, shipped
 from typer.testing import CliRunner
 
-from counterpoint import InvalidParameter, PureDP, RandomizedResponse
+from counterpoint import PureDP, RandomizedResponse
 from counterpoint.cli import app
 from counterpoint.composition.rule import Rule
+from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.verify.catalogue import catalogue as report
 from counterpoint.verify.catalogue.catalogue import CATALOGUE, find_instance

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from counterpoint import InvalidParameter
+from counterpoint.errors import InvalidParameter
 from counterpoint.verify.audits.report import at_most, least_chance, log_factorial, tail
 
 

@@ -7,20 +7,11 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterpoint import (
-    ApproxDP,
-    Ask,
-    Concurrent,
-    Filter,
-    InteractiveRandomizedResponse,
-    InvalidParameter,
-    Laplace,
-    NotCovered,
-    RandomizedResponse,
-    SeededCoins,
-    To,
-)
+from counterpoint import ApproxDP, Filter, Laplace, RandomizedResponse
+from counterpoint.coins import SeededCoins
 from counterpoint.encoding import decode, encode
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.mechanisms import Ask, Concurrent, InteractiveRandomizedResponse, To
 from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps

@@ -11,10 +11,10 @@ from counterpoint.privacy.messages import To
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.equivalence import equivalent, told_apart
 
-BITS = [cp.Ask(private=0), cp.Ask(private=1)]
+BITS = [cp.mechanisms.Ask(private=0), cp.mechanisms.Ask(private=1)]
 
 
-class Forget(cp.Postprocessor, Value, frozen=True):
+class Forget(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Answers by a fair coin of its own."""
 
     def start(self):
@@ -24,7 +24,7 @@ class Forget(cp.Postprocessor, Value, frozen=True):
         return own, (False, ask.coins.integer(2))
 
 
-class Same(cp.Postprocessor, Value, frozen=True):
+class Same(cp.mechanisms.Postprocessor, Value, frozen=True):
     """Passes everything on."""
 
     def start(self):
@@ -47,8 +47,8 @@ def test_postprocessing_by_nothing_changes_nothing():
 
 def test_a_composition_with_a_filter_that_never_refuses_is_the_one_without():
     """Free of charge refusals aside, the rule of a composition is not to be seen in its answers."""
-    launch = cp.Ask(Launch(cp.RandomizedResponse(1)))
-    messages = [launch, cp.Ask(To(0), 0), cp.Ask(To(0), 1)]
+    launch = cp.mechanisms.Ask(Launch(cp.RandomizedResponse(1)))
+    messages = [launch, cp.mechanisms.Ask(To(0), 0), cp.mechanisms.Ask(To(0), 1)]
     ample, counting, tight = (
         Concurrent(rule, every_step())
         for rule in (cp.Filter(cp.PureDP(9)), cp.Odometer(cp.PureDP), cp.Filter(cp.PureDP("0.5")))
@@ -63,7 +63,7 @@ def test_how_far_they_are_apart_is_the_total_variation():
 
 
 def test_messages_must_suit_both():
-    with pytest.raises(cp.InvalidParameter, match="that the other does not"):
-        equivalent(cp.RandomizedResponse(1), cp.Counter(epsilon=1), [cp.Update(1)], rounds=1)
-    with pytest.raises(cp.InvalidParameter, match="one or more messages"):
+    with pytest.raises(cp.errors.InvalidParameter, match="that the other does not"):
+        equivalent(cp.RandomizedResponse(1), cp.Counter(epsilon=1), [cp.mechanisms.Update(1)], rounds=1)
+    with pytest.raises(cp.errors.InvalidParameter, match="one or more messages"):
         equivalent(cp.RandomizedResponse(1), cp.RandomizedResponse(1), [], rounds=1)

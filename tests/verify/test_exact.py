@@ -10,26 +10,12 @@ from hypothesis import strategies as st
 from tests.mechanisms.catalogue import CATALOGUE
 from tests.verify.machines import random_mechanism, two_rounds
 
-from counterpoint import (
-    Ask,
-    Concurrent,
-    Counter,
-    Filter,
-    InvalidParameter,
-    Laplace,
-    Launch,
-    NotCovered,
-    PureDP,
-    RandomizedResponse,
-    SeededCoins,
-    Slots,
-    SparseVector,
-    To,
-    relations,
-    verify,
-)
+from counterpoint import Counter, Filter, Laplace, PureDP, RandomizedResponse, Slots, SparseVector, relations, verify
+from counterpoint.coins import SeededCoins
 from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.encoding import Value, encode
+from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.mechanisms import Ask, Concurrent, Launch, To
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.exact_loss import exact

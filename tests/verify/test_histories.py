@@ -53,7 +53,11 @@ def test_an_answer_that_one_world_never_gives_is_infinitely_telling():
 
 def test_a_transcript_that_is_not_in_the_tree_is_refused():
     loss = exact(OpenDoor("1/7"), rounds=2)
-    for wrong in ([(5, "open")], [(0, "ajar")], [((cp.Ask(private=8), cp.Ask(private=9)), "open")]):
+    for wrong in (
+        [(5, "open")],
+        [(0, "ajar")],
+        [((cp.mechanisms.Ask(private=8), cp.mechanisms.Ask(private=9)), "open")],
+    ):
         with pytest.raises(InvalidParameter):
             loss.realised(wrong)
     with pytest.raises(InvalidParameter, match="not in the tree"):
@@ -136,7 +140,9 @@ def test_what_is_left_never_grows_on_average():
 
 def _chance(mechanism, move, answer):
     """The probability of an answer in world 0 of one ask."""
-    law = cp.EnumeratedCoins().law(lambda coins: mechanism.step(mechanism.start(coins), cp.Ask(private=move), coins)[1])
+    law = cp.coins.EnumeratedCoins().law(
+        lambda coins: mechanism.step(mechanism.start(coins), cp.mechanisms.Ask(private=move), coins)[1]
+    )
     return float(dict(law)[answer])
 
 

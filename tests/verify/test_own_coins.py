@@ -12,11 +12,12 @@ from itertools import count
 
 import pytest
 
-from counterpoint import Ask, Laplace, PureDP, RandomizedResponse, Update
+from counterpoint import Laplace, PureDP, RandomizedResponse
 from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.continual.counter import Counter
 from counterpoint.encoding import Value
 from counterpoint.errors import TapeMismatch
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations.steps import every_step

@@ -7,20 +7,12 @@ from fractions import Fraction
 
 import pytest
 
-from counterpoint import (
-    ApproxDP,
-    Ask,
-    BudgetExceeded,
-    Concurrent,
-    Launch,
-    NotCovered,
-    Parallel,
-    SeededCoins,
-    To,
-    relations,
-)
+from counterpoint import ApproxDP, BudgetExceeded, Parallel, relations
+from counterpoint.coins import SeededCoins
 from counterpoint.composition.parallel import Created
 from counterpoint.encoding import Value
+from counterpoint.errors import NotCovered
+from counterpoint.mechanisms import Ask, Concurrent, Launch, To
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, query_pairs, side_by_side

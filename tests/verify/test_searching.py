@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint import Ask, Counter, InvalidParameter, Laplace, SeededCoins, SparseVector, Update, relations
+from counterpoint import Counter, Laplace, SparseVector, relations
+from counterpoint.coins import SeededCoins
 from counterpoint.coins.coins import Coins
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.verify.audits.audit import audit
 from counterpoint.verify.audits.events import NAMES, Aim, Weights, columns, joined, learn, seen

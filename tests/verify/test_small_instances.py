@@ -2,11 +2,12 @@
 
 import pytest
 
-from counterpoint import Ask, Launch, PureDP, RandomizedResponse, To, Update
+from counterpoint import PureDP, RandomizedResponse
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.composition.odometers import Odometer
 from counterpoint.continual.blt_noise import LIFETIME, blt_noise
 from counterpoint.measures import zCDP
+from counterpoint.mechanisms import Ask, Launch, To, Update
 from counterpoint.privacy.relations import every_step, k_sparse
 from counterpoint.verify.catalogue.instances import session_game, stopped
 from counterpoint.verify.catalogue.mechanisms import CoarseCounter, CoarseVectorCounter

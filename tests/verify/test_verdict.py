@@ -7,22 +7,11 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from counterpoint import (
-    ApproxDP,
-    Ask,
-    Counter,
-    GaussianDP,
-    InvalidParameter,
-    Laplace,
-    PureDP,
-    RandomizedResponse,
-    SeededCoins,
-    Update,
-    relations,
-    verify,
-    zCDP,
-)
+from counterpoint import ApproxDP, Counter, GaussianDP, Laplace, PureDP, RandomizedResponse, relations, verify, zCDP
 from counterpoint.cli import app
+from counterpoint.coins import SeededCoins
+from counterpoint.errors import InvalidParameter
+from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.privacy.secret import Tally
 from counterpoint.verify.audits.audit import audit

@@ -4,7 +4,7 @@ The same mechanism code runs on `SecureCoins` in production, on `EnumeratedCoins
 worlds are compared, and on `SeededCoins` in tests. All laws are exact and discrete; parameters are rationals, and a
 float is read as the decimal that it prints as.
 
->>> from counterpoint import SecureCoins
+>>> from counterpoint.coins import SecureCoins
 >>> coins = SecureCoins(seed=bytes(32))
 >>> coins.integer(6) in range(6)
 True

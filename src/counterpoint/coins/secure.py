@@ -6,7 +6,7 @@ Keyed by the operating system, or for replay by a 32-byte seed: the same seed gi
 machine and whatever else is drawn elsewhere. No floating point lies between the random bits and the integers.
 Noise from a keyed stream cipher makes privacy computational: it holds against adversaries that cannot break ChaCha20.
 
->>> from counterpoint import SecureCoins
+>>> from counterpoint.coins import SecureCoins
 >>> SecureCoins(seed=bytes(32)).discrete_laplace(10, size=5)
 array([ 5, 18,  4,  7, 20])
 
@@ -15,7 +15,7 @@ SeededCoins: coins for tests and examples, which anyone who knows the small seed
 Never ship these: an adversary who guesses the seed subtracts the noise. In production use `SecureCoins()`, and for the
 replay of one request `SecureCoins(seed)` with 32 secret bytes.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> SeededCoins(7).discrete_laplace(10) == SeededCoins(7).discrete_laplace(10)
 True
 """

@@ -5,7 +5,7 @@ raises `TapeMismatch` if it is asked for another kind of toss or other (public) 
 two runs differs, which is what a replay is meant to find. A sub-experiment (`call`) is recorded with its outcome; a
 replay either runs it again on the recorded tosses or, with `outcomes=True`, returns the recorded outcome.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> recording = RecordingCoins(SeededCoins(1))
 >>> noise = recording.discrete_laplace(10)
 >>> ReplayedCoins(recording.tape).discrete_laplace(10) == noise

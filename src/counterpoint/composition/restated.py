@@ -16,7 +16,8 @@ losses. But if a composition has such a loss against every analyst, then against
 delta) that the loss implies, so it is an interactive (epsilon, delta)-DP mechanism like any other (Haney et al. 2023,
 Lemma 4.5).
 
->>> from counterpoint import ApproxzCDP, Filter
+>>> from counterpoint import Filter
+>>> from counterpoint.measures import ApproxzCDP
 >>> from counterpoint.privacy.relations import every_step
 >>> rule = Converted(Filter(ApproxzCDP(0.01, 1e-9)), delta=1e-6)
 >>> round(float(rule.bound(every_step()).epsilon), 3), float(rule.bound(every_step()).delta)

@@ -109,7 +109,8 @@ class Rule(Tagged):
         is valid for adaptively chosen launches (theory, Parallel composition). Its loss as one launch is as valid, and
         is taken where the list does not fit.
 
-        >>> from counterpoint import ApproxDP, Concurrent, Filter, Parallel, PureDP
+        >>> from counterpoint import ApproxDP, Filter, Parallel, PureDP
+        >>> from counterpoint.mechanisms import Concurrent
         >>> from counterpoint.privacy.relations import every_step, k_sparse
         >>> parts = Concurrent(Parallel(100, each=PureDP(0.01)), k_sparse(100, every_step()))
         >>> rule = Filter(ApproxDP(1, 1e-6))

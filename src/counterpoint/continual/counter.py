@@ -7,7 +7,8 @@ the noise of trees (`least_squares_noise.py`), under zCDP with Gaussian noise th
 is much smaller. An answer is the exact sum plus noise that does not depend on the data. An update draws nothing, and
 asking again without an update between gives the same answer.
 
->>> from counterpoint import Ask, SeededCoins, Update
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Update
 >>> counter, coins = Counter(epsilon=1, horizon=1000), SeededCoins(7)
 >>> state = counter.start(coins)
 >>> for _ in range(500):
@@ -25,7 +26,8 @@ under pure privacy in the L1 norm (a one-hot vector that is replaced moves by 2)
 square root of 2). In law the answers are those of a counter for each coordinate with noise for that distance, asked at
 the same times; the noises are drawn and kept as arrays.
 
->>> from counterpoint import Ask, SeededCoins, Update
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Update
 >>> counter, coins = VectorCounter(dimensions=3, rho=50, squared=2), SeededCoins(7)
 >>> state = counter.start(coins)
 >>> for _ in range(100):

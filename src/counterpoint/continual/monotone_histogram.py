@@ -6,8 +6,9 @@ The histogram itself is counted only now and then: a sparse vector watches the f
 exact sums since), and when that has grown by about gamma, the totals are updated and read, and a new sparse vector
 starts from what they say. So the totals' noise depends on how far the function gets, not on how long the stream is.
 
->>> from counterpoint import Ask, SeededCoins, Update
->>> from counterpoint import max_of
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Update
+>>> from counterpoint.continual import max_of
 >>> busiest, coins = MonotoneHistogram(epsilon=2, query=max_of, dimensions=3), SeededCoins(5)
 >>> state = busiest.start(coins)
 >>> for _ in range(2000):
@@ -97,7 +98,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
     `beta`; smaller ones read the counters more often. Where the function stays below the error, an answer of 0 is
     better than this; and with few coordinates a `Counter` for each may be.
 
-    >>> from counterpoint import max_of
+    >>> from counterpoint.continual import max_of
     >>> histogram = MonotoneHistogram(epsilon=1, query=max_of, dimensions=1000, diameter=2)
     >>> [(part.name, part.loss, part.sparse) for part in histogram.structure]
     [('above', PureDP(1/3), 1), ('check', PureDP(1/3), 1), ('totals', PureDP(1/3), None)]
@@ -132,7 +133,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
 
         >>> from counterpoint import Stream
         >>> clicks = Stream(bound=1, dimensions=4, l1=2)
-        >>> from counterpoint import max_of
+        >>> from counterpoint.continual import max_of
         >>> fitted = MonotoneHistogram(epsilon=1, query=max_of).fitted(clicks.relation, 4)
         >>> fitted.dimensions, fitted.diameter
         (4, 2)
@@ -271,7 +272,7 @@ class MonotoneHistogram(Composite, Value, frozen=True):
         three and 0.6 up to seven: the bounds for all numbers of hits hold at once, and so do those for every two hits
         of which one moved the base of the threshold and one was the last.
 
-        >>> from counterpoint import max_of
+        >>> from counterpoint.continual import max_of
         >>> MonotoneHistogram(epsilon=1, query=max_of, dimensions=2).error(0.95, t=1000, hits=3)
         615
         """

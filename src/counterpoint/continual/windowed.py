@@ -5,7 +5,9 @@ is S(t) - S(t - n), which is computed from released values alone. So a window co
 Counters). n counts items of the stream, which are public slots, and never items that satisfy a condition: which items
 those are is private.
 
->>> from counterpoint import Ask, Counter, SeededCoins, Update
+>>> from counterpoint import Counter
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Update
 >>> recent, coins = Windowed(Counter(epsilon=10**6), last=3), SeededCoins(7)
 >>> state = recent.start(coins)
 >>> for item in (1, 1, 0, 1, 0, 0):

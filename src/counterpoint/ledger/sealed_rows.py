@@ -4,7 +4,8 @@ How a row is stored: what is public in the open, a session's account too, and a 
 
 Charges can thus be read, replayed and reported without any key; a state is bound to its path and version.
 
->>> from counterpoint import Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.ledger.sealing import MasterKey
 >>> master = MasterKey(bytes(32))
 >>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))

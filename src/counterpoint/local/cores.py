@@ -11,7 +11,7 @@ edge is known to two users, each a sparse vector of epsilon/2, and k = 2 of them
 
 How far it is off is bounded in `core_error`, for every graph.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> edges = [(a, b) for a in range(30) for b in range(a)] + [(30, 0)]
 >>> cores = core_decomposition(edges, epsilon=40, vertices=31, coins=SeededCoins(1))
 >>> cores.loss, cores[30], abs(cores[0] - 29) <= cores.error(0.95)

@@ -8,7 +8,7 @@ level before, and keeps those that look frequent again. What it asks depends on 
 PureDP(epsilon) for each user's value, since each user answers once (Henzinger et al. 2024, Cor 8.8 with k = 1, and the
 property `AtMost(1)`).
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> words = [5] * 6000 + [9] * 3000 + list(range(16)) * 50
 >>> found = heavy_hitters(words, epsilon=2, bits=4, coins=SeededCoins(1), server_coins=SeededCoins(2))
 >>> [row.value for row in found.rows]
@@ -213,7 +213,7 @@ def histogram_of_users(
     every user has one of the categories, say `others=False`: for few categories that takes less noise. A value that is
     none of them then counts as the last one.
 
-    >>> from counterpoint import SeededCoins
+    >>> from counterpoint.coins import SeededCoins
     >>> colours = ["red"] * 700 + ["blue"] * 300
     >>> found = histogram_of_users(colours, 4, ["red", "blue", "green"], coins=SeededCoins(1))
     >>> found.loss, found.bits, abs(found["red"].count - 700) < 6 * found["red"].deviation

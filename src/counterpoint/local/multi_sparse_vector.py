@@ -7,7 +7,9 @@ that has had its hits is silent (None) from then on. It is a parallel compositio
 pattern. If neighbouring data move at most k coordinates, each value by at most 1, it costs k sparse vectors, however
 many coordinates there are (Henzinger et al. 2024, Cor 5.5, 6.6).
 
->>> from counterpoint import Ask, SeededCoins, SparseVector
+>>> from counterpoint import SparseVector
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> many, coins = MultiSparseVector(SparseVector(8, threshold=10), width=3, k=2), SeededCoins(1)
 >>> state, answer = many.step(many.start(coins), Ask(private=(0, 20, 0), sensitivity=2), coins)
 >>> state, later = many.step(state, Ask((90, 10, 10), private=(50, 20, 50), sensitivity=2), coins)

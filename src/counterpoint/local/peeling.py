@@ -9,7 +9,7 @@ vertices that answer yes get the core number d - 1 and leave; if none does, d gr
 grows and the vertices that leave get d.) Without noise and with step 1 this is the classical peeling, and exact. The
 vertices that are left when d exceeds their number n get n - 1. Any server would be as private: it only sees answers.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.local.peeling import Neighbourhood
 >>> from counterpoint.mechanisms.sparse_vector import SparseVector
 >>> graph = Graph.of([(0, 1), (1, 2), (2, 0), (2, 3)], vertices=4)
@@ -28,7 +28,8 @@ and the smaller, monotone noise is refused.
 Data are changes: they are added to what the user knows (nothing, at first) and clamped to 0 or 1. That map is monotone
 and acts on each neighbour alone, so the argument holds for data that change as well, one change of which may differ.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> vertex, coins = Neighbourhood(SparseVector(50, 0, monotone=True), vertices=4), SeededCoins(1)
 >>> state, _ = vertex.step(vertex.start(coins), Ask(Data(), private=(0, 1, 1, 1)), coins)
 >>> state, few = vertex.step(state, Ask(Fewer((0, 1, 2), than=2)), coins)

@@ -6,7 +6,8 @@ then `Asked(inner, property)`, the f of Henzinger et al. 2024, Def 8.5. `Guarded
 refuses every other query, so that the loss holds whatever is asked: the verifier V[f] is part of the user, and no
 server can go around it.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.local.responders import Among, Membership
 >>> user, coins = Guarded(Membership(epsilon=1, bits=2), AtMost(1)), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=3), coins)

@@ -7,8 +7,9 @@ server does: it is the parallel composition of the users, of whom neighbouring d
 2024, Thm 8.7, Cor 8.8). The engine keeps the view, enforces the property `allowed` on the queries to each user, and
 lets users come, go and change their data (Henzinger et al. 2024, Remark 8.10).
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.local.responders import Among, Membership
+>>> from counterpoint.local.users import Round
 >>> from counterpoint.privacy.relations import first_pair_consistent
 >>> class Once(Server):
 ...     def start(self):

@@ -15,7 +15,8 @@ PureDP(epsilon); the claim is for users that are asked once (`AtMost(1)`), which
 A noisy bit is the bit, turned if discrete Laplace noise of scale 2/epsilon is at least 1: with q = e^(-epsilon/2) that
 has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.local.properties import Data
 >>> user, coins = Membership(epsilon=40, bits=3), SeededCoins(1)
 >>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
@@ -30,7 +31,8 @@ count as the last candidate. An answer is one block, whose law depends on the va
 PureDP(epsilon) for any two values, and the claim is for users that are asked once (`AtMost(1)`), which the protocol
 enforces.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.local.designs import Subsets
 >>> from counterpoint.local.properties import Data
 >>> user, coins = BlockResponse(epsilon=40, bits=3), SeededCoins(1)

@@ -6,7 +6,7 @@ Both forms answer rounds: one query to a set of users. A round that any of the u
 is refused as a whole before any coin is tossed. A `QueryHistory` keeps what each user has been asked, for all users at
 once, and so which queries it may still be asked. On equal coins both forms give equal answers (see `dealing`).
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.local.responders import Among, Membership
 >>> users = Individuals([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
 >>> users.answer(Round((0, 2), Among(1, (0, 1))), SeededCoins(2))
@@ -18,7 +18,7 @@ Each user gets an entry of its own of an independent vector, so the laws and the
 tossed for itself. What it buys: users run one by one as objects and users computed as arrays consume the same coins in
 the same order, so that the two forms can be compared answer by answer.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> dealer = Dealer(SeededCoins(1), 3)
 >>> [dealer.to(place).discrete_laplace(10) for place in range(3)] == list(SeededCoins(1).discrete_laplace(10, size=3))
 True

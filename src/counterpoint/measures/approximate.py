@@ -17,7 +17,8 @@ See Whitehouse et al. 2023, sec. 2. Their time-uniform odometers need it of ever
 (eps, delta)-DP (Whitehouse et al. 2023, Lemma 1), which is not enough for them. What those odometers promise in return
 is one-sided (one_sided.py).
 
->>> from counterpoint import ApproxDP, ProbabilisticDP
+>>> from counterpoint import ApproxDP
+>>> from counterpoint.measures import ProbabilisticDP
 >>> ProbabilisticDP(1, 0.1).implies(ApproxDP(1, 0.1)), ApproxDP(1, 0.1).implies(ProbabilisticDP(1, 0.1))
 (True, False)
 
@@ -35,7 +36,7 @@ The bound U of a time-uniform odometer changes with time, and an early crossing 
 times at once, therefore, P[|L| > U ever] <= delta (1 + e^-u), with u = `least` the smallest value that U can have had
 after a launch; with the present U that would be false (theory, Postprocessing, and a test).
 
->>> from counterpoint import OneSidedDP
+>>> from counterpoint.measures import OneSidedDP
 >>> reading = OneSidedDP(3, 0.2, least=0.1)
 >>> reading.as_approx(0.2), reading.delta_at(3)
 (ApproxDP(3, 0.2), 0.2)

@@ -23,7 +23,7 @@ Approximate zero-concentrated DP: rho-zCDP but for an event of probability delta
 Whitehouse et al. 2023, Thm 7 adds such losses up, for mechanisms that answer once; no theorem composes interactive
 ones, so filters refuse those. To (epsilon, delta) it converts as what it is: the exception, or else zCDP.
 
->>> from counterpoint import ApproxzCDP
+>>> from counterpoint.measures import ApproxzCDP
 >>> ApproxzCDP(0.05, 1e-7).epsilon_at(1e-6) < 1.5, ApproxzCDP(0.05, 1e-7).epsilon_at(1e-8)
 (True, inf)
 """

@@ -17,7 +17,7 @@ A Gaussian mechanism on a Poisson sample: one step of DP-SGD.
 which each unit is in the batch, for one unit that is added or removed (theory, Sampling). Its (epsilon, delta) curve is
 exact. Lists of such steps that are fixed in advance compose by `compose.optimal`; no filter adds them up.
 
->>> from counterpoint import SampledGaussianDP
+>>> from counterpoint.measures import SampledGaussianDP
 >>> step = SampledGaussianDP(mu=1, rate=0.01)
 >>> step.epsilon_at(1e-5) < 1 < step.of_all.epsilon_at(1e-5)
 True

@@ -4,7 +4,9 @@
 secret state. Their noise is exact and integer, on the grid of the values, and scales with each ask's public sensitivity
 (L1 for Laplace, L2 for Gaussian), so that a vector is answered in one ask.
 
->>> from counterpoint import Ask, Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> laplace, coins = Laplace(epsilon=1, asks=2), SeededCoins(7)
 >>> state, answer = laplace.step(laplace.start(coins), Ask(private=1000), coins)
 >>> abs(answer - 1000) < 100

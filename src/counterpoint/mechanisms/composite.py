@@ -10,7 +10,9 @@ on examples. Its loss is composed from its parts (`structure.py`). It tosses no 
 sub-mechanism of loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not
 in it.
 
->>> from counterpoint import Ask, Laplace, PureDP, SeededCoins
+>>> from counterpoint import Laplace, PureDP
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.privacy.relations import every_step
 >>> class Rounds(Own, Value, frozen=True):
 ...     number: int

@@ -20,7 +20,8 @@ Every launch is checked against the part it goes to: its claim must imply the pa
 parameters, public parts, sensitivities) is encoded in the open on its way, so that a `Secret` among it raises
 `SecretLeak` right there.
 
->>> from counterpoint import Laplace, PureDP, SeededCoins
+>>> from counterpoint import Laplace, PureDP
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.privacy.relations import every_step
 >>> context = Context([Part("value", PureDP(1), every_step())], (), SeededCoins(1))
 >>> context.launch("value", Laplace(1))

@@ -8,7 +8,9 @@ state and independent coins; a child's halt concerns that child. A malformed, mi
 answered with `Refused`, changes nothing and draws nothing (the convention of Haney et al. 2023, Alg 1, not Henzinger et
 al.'s halt). It is a mechanism like any other, so it can be launched in itself.
 
->>> from counterpoint import Ask, Concurrent, Filter, Laplace, PureDP, SeededCoins
+>>> from counterpoint import Filter, Laplace, PureDP
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Concurrent
 >>> from counterpoint.privacy.relations import every_step
 >>> both, coins = Concurrent(Filter(PureDP(1)), every_step()), SeededCoins(3)
 >>> state = both.start(coins)

@@ -8,7 +8,8 @@ is concurrent composition, and the claim, 4 epsilon, is derived from the two par
 the same with 3 rho and rho (`GuessAndCheck.concentrated`): concurrent composition of Renyi losses is what such
 algorithms of Zhu and Wang lacked (Lyu 2022, Remark 2, Thm 2).
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> mechanism, coins = GuessAndCheck(epsilon=1, margin=20, wrong=2), SeededCoins(1)
 >>> state = mechanism.start(coins)
 >>> state, good = mechanism.step(state, Ask(100, private=103), coins)
@@ -24,7 +25,8 @@ A linear query gives every cell of a public universe a public weight, a whole nu
 is the histogram itself, whose cells are weighed and added up inside, or the weighted sum, if it has been computed
 already. A change of L1 norm s in the histogram moves the sum by at most s * steps, which is what the check is for.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> checks = GuessAndCheck(epsilon=1, margin=20, wrong=2)
 >>> mechanism, coins = LinearGuessAndCheck(checks, universe=3), SeededCoins(1)
 >>> state = mechanism.start(coins)

@@ -6,7 +6,9 @@ The analyst is a randomized state machine too and speaks first; messages alterna
 is the analyst's own coins and the messages, sent and received: everything an adversary could decide by. A message
 that the mechanism does not accept is answered with `Refused` and changes nothing. The same seeds give the same view.
 
->>> from counterpoint import Ask, Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> class AskTwice(Analyst):
 ...     def start(self):
 ...         return 0

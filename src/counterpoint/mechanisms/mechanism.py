@@ -7,7 +7,9 @@ steps, is replayed from a seed and is enumerated over all outcomes. A state of N
 
 A new mechanism is a struct with four members:
 
->>> from counterpoint import Ask, PureDP, SeededCoins
+>>> from counterpoint import PureDP
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.encoding import Value
 >>> from counterpoint.mechanisms.mechanism import Left
 >>> class Silence(Mechanism, Value, frozen=True):
@@ -260,7 +262,8 @@ def accepted(mechanism: Mechanism, message: object) -> Message:
 def step(mechanism: Mechanism, state: State | None, message: object, coins: Coins) -> tuple[State | None, Answer]:
     """One step with the checks that go before every step: not halted, and the message accepted.
 
-    >>> from counterpoint import Laplace, SeededCoins
+    >>> from counterpoint import Laplace
+    >>> from counterpoint.coins import SeededCoins
     >>> step(Laplace(1), None, "hello", SeededCoins(1))
     Traceback (most recent call last):
     ...

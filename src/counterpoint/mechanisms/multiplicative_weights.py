@@ -5,7 +5,8 @@ distribution over the universe answers. If it passes, it is the answer; if it is
 distribution is tilted toward it. Nothing here sees data but through the checks, so all of it is free (Haney et al.
 2023, Thm 2.17).
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> weights = MultiplicativeWeights(epsilon=1, universe=4, rows=10_000, margin=0.1, updates=5)
 >>> mechanism, coins = postprocess(weights, weights.checks), SeededCoins(1)
 >>> state = mechanism.start(coins)

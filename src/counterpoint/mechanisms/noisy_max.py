@@ -5,7 +5,8 @@ the exponential mechanism; `NoisyMax(rho=...)` is the exponential mechanism, who
 cheaper in zCDP than its epsilon says. The answer is a public index, or the name of the coordinate where the request has
 names.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> mechanism, coins = NoisyMax(epsilon=1), SeededCoins(7)
 >>> mechanism.step(mechanism.start(coins), Ask(private=(3, 90, 5), each=1), coins)
 (None, Chosen(1))

@@ -7,7 +7,9 @@ the number of units of each key, which is a `Tally`, and releases each key with 
 (epsilon, delta) leaves it: next to nothing where one unit stands behind it, next to certainty where many do. A key
 without units is never released, as it is not in the tally; delta pays for the first unit, which brings it in.
 
->>> from counterpoint import Ask, PartitionSelection, SeededCoins
+>>> from counterpoint import PartitionSelection
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.privacy.secret import Tally
 >>> select, coins = PartitionSelection(epsilon=1, delta=1e-6), SeededCoins(7)
 >>> cities = Tally((("Paris", 900), ("Rome", 4000), ("Ys", 1)))
@@ -20,7 +22,9 @@ Partition selection with Gaussian noise: for units that have several keys (theor
 and one threshold for all pay for the square root of r instead, so that from r = 3 on fewer units are enough for a key.
 A key without units is never released: the threshold keeps a unit's new keys out, but for a chance of delta.
 
->>> from counterpoint import Ask, GaussianSelection, PartitionSelection, SeededCoins
+>>> from counterpoint import PartitionSelection
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, GaussianSelection
 >>> from counterpoint.privacy.secret import Tally
 >>> select, coins = GaussianSelection(epsilon=1, delta=1e-6), SeededCoins(7)
 >>> cities = Tally((("Paris", 900), ("Rome", 4000), ("Ys", 1)))

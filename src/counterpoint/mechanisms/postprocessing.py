@@ -15,7 +15,9 @@ names, and between the analyst and the mechanism asks are repeated, left out and
 can differ, which pass by a postprocessor once and in place. Anything else is refused. A mechanism that is PureDP(1) if
 one ask differs loses 2 to a postprocessor that asks twice.
 
->>> from counterpoint import Ask, Laplace, Postprocessor, SeededCoins, postprocess
+>>> from counterpoint import Laplace, postprocess
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Postprocessor
 >>> class Thousands(Postprocessor, Value, frozen=True):
 ...     def start(self):
 ...         return None

@@ -8,7 +8,9 @@ a noisy bit, true with probability e^epsilon/(1+e^epsilon). The papers disagree 
 (errata, Henzinger E3); here both mechanisms answer in words: an answer is (exposed, bit), or first `exposed` and then
 the bit.
 
->>> from counterpoint import Ask, RandomizedResponse, SeededCoins
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> response, coins = RandomizedResponse(epsilon=0, delta=1), SeededCoins(1)
 >>> response.step(response.start(coins), Ask(private=1), coins)
 (None, (True, 1))
@@ -19,7 +21,8 @@ The program of a composite is deterministic, because what it does between two su
 neighbouring worlds. Where it wants a random number, it asks dice: their law depends on no data, so they are 0-DP, and
 when two worlds are compared on one tape of sub-answers they fall the same way in both.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> dice, coins = Dice(sides=6), SeededCoins(1)
 >>> state, rolled = dice.step(dice.start(coins), Ask(), coins)
 >>> 0 <= rolled < 6, dice.claim.loss

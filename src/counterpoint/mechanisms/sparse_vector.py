@@ -5,7 +5,8 @@ Sparse vector: which of endlessly many values reach a threshold, paid for only b
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
 with the noisy threshold, and answers True for a hit. After `hits` hits it halts; misses are free, however many.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> above, coins = SparseVector(epsilon=1, threshold=1000, hits=2), SeededCoins(7)
 >>> state = above.start(coins)
 >>> state, low = above.step(state, Ask(private=0), coins)

@@ -6,7 +6,7 @@ A sample is a rate and a secret key. The coin of a unit is a keyed hash of its n
 the same in every process and after every crash, and takes no memory. The rate is rounded down to a multiple of 2^-256;
 a smaller rate loses less. Neither the sample nor its size is ever shown.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> sample = Sample.drawn(Fraction(1, 2), SeededCoins(1))
 >>> sample.keeps("ann") == sample.keeps("ann"), sample
 (True, Sample(rate=0.5, key=SampleKey(...)))

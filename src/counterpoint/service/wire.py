@@ -93,6 +93,11 @@ SELECT = "select"
 """Several requests at once: `{"request": "select", "by": ..., "asking": {"n": {"request": "count"}, ...}}`."""
 
 
+def named(name: str) -> Any:
+    """The public mechanism, request or measure with a listed name."""
+    return getattr(cp if name in dir(cp) else cp.mechanisms, name)
+
+
 @lru_cache
 def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
     """What may be said exactly in a field: these classes, no subclasses."""
@@ -101,7 +106,7 @@ def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
         return (*rows, RunningTotal, About)
     if field == PUBLIC:
         return (Guess, Largest, LinearGuess, Range, Threshold)
-    return tuple(getattr(cp, name) for name in (EXACT_MECHANISMS if field == "mechanism" else MEASURES))
+    return tuple(named(name) for name in (EXACT_MECHANISMS if field == "mechanism" else MEASURES))
 
 
 def exactly(value: object, field: str) -> dict[str, str]:
@@ -188,7 +193,7 @@ def fields_of(name: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=256)
 def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
-    return inspect.signature(getattr(cp, name)).parameters
+    return inspect.signature(named(name)).parameters
 
 
 def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
@@ -198,7 +203,7 @@ def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
     name = fields.pop(field, None)
     if name not in allowed:
         raise InvalidRequest(f"{field} is one of {', '.join(allowed)}, not {shown(name)}")
-    return _called(getattr(cp, name), name, fields)
+    return _called(named(name), name, fields)
 
 
 def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -> Any:

@@ -3,7 +3,7 @@
 An adversary prints as an indented list of decisions. It can play the game V[f] . I(b) . M with any coins, which gives a
 transcript that can be replayed message by message.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.verify.finite import OpenDoor
 >>> from counterpoint.verify.exact_loss import exact
 >>> spy = exact(OpenDoor("1/4"), rounds=2).adversary
@@ -134,7 +134,7 @@ def format_pair(pair: Pair) -> str:
 
     Private parts are shown: they are inputs of the verification, not private data.
 
-    >>> from counterpoint import Ask, Update
+    >>> from counterpoint.mechanisms import Ask, Update
     >>> format_pair((Ask("q", 1), Ask("q", 2))), format_pair((Update((0, 1)), Update((0, 0))))
     ("Ask('q', private=1 | 2)", 'Update((0, 1) | (0, 0))')
     >>> from counterpoint.privacy.secret import Tally

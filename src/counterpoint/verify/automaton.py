@@ -7,7 +7,8 @@ law is computed once, by the mechanism's own `step` on enumerated coins; each ou
 is not a function of its coins is an error. State `HALTED` answers every message with
 `HALT`.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> automaton = Automaton(RandomizedResponse(0, delta="1/2"))
 >>> row = automaton.row(automaton.start.transitions[0].state, automaton.message(Ask(private=1)))
 >>> [(automaton.answers[transition.answer], str(transition.probability)) for transition in row.transitions]
@@ -18,7 +19,8 @@ The effect of a message on beliefs: for each answer, a matrix from one set of st
 A belief is a row of masses on a support, the set of possible states. Matrices are computed once for each support and
 message, from the automaton's laws, and all stored numbers are counted against a limit.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.automaton import RATIONALS
 >>> automaton = Automaton(RandomizedResponse(0, delta="1/2"))
 >>> support, message = (automaton.start.transitions[0].state,), automaton.message(Ask(private=1))

@@ -9,7 +9,7 @@ messages they sent must be neighbours as each part declares: in its relation, an
 most k launches. This finds mistakes that types cannot show (a value sent doubled, a change that reaches too far), on
 the given examples.
 
->>> from counterpoint import Ask
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.mechanisms.guess_and_check import GuessAndCheck
 >>> worlds = [Ask(10, 12), Ask(10, 500)], [Ask(10, 13), Ask(10, 499)]
 >>> two_worlds(GuessAndCheck(epsilon=1, margin=20, wrong=3), *worlds)
@@ -161,7 +161,7 @@ def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Me
     decision or an answer depends on more than sub-answers, or a function that must be total failed in one world or in
     both. An agreement is not a proof; it holds for these messages and this seed.
 
-    >>> from counterpoint import Ask
+    >>> from counterpoint.mechanisms import Ask
     >>> from counterpoint.mechanisms.guess_and_check import GuessAndCheck
     >>> two_worlds(GuessAndCheck(epsilon=1, margin=20, wrong=3), [Ask(10, 0)], [Ask(10, 7)])
     Traceback (most recent call last):
@@ -181,7 +181,7 @@ def two_worlds(composite: Composite, left: Sequence[Message], right: Sequence[Me
 def two_adaptive_worlds(composite: Composite, adversary: NextPair, rounds: int, seed: int = 0) -> Agreement:
     """The same with an adaptive adversary, a function from the answers so far to the next pair of messages.
 
-    >>> from counterpoint import Ask
+    >>> from counterpoint.mechanisms import Ask
     >>> from counterpoint.mechanisms.guess_and_check import GuessAndCheck
     >>> def adversary(answers):
     ...     guess = 10 * len(answers)

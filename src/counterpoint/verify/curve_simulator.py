@@ -31,7 +31,9 @@ Its messages are the numbers of M's pairs of messages, with the bit b as their p
 read, and only by the draw (Haney et al. 2023, Thm 3.3). So an adversary learns from M, in any number of rounds, no more
 than from one draw.
 
->>> from counterpoint import Ask, SeededCoins, TradeOff
+>>> from counterpoint import TradeOff
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.finite import OpenDoor
 >>> from counterpoint.verify.decomposition import decompose
 >>> made = decompose(OpenDoor("1/7"), curve=TradeOff.of_approx(0, "1/7"), rounds=2)

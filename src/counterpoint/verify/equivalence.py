@@ -6,7 +6,8 @@ of the other, which is 0 exactly if no adversary's view differs (Haney et al. 20
 adversary sees). So a proof that replaces one mechanism by another can be checked on small instances: a filter by the
 composition it stands for, a postprocessed mechanism by the one that it simulates.
 
->>> from counterpoint import Ask, Laplace, RandomizedResponse
+>>> from counterpoint import Laplace, RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> equivalent(RandomizedResponse(1), RandomizedResponse(1), [Ask(private=0), Ask(private=1)], rounds=1)
 Verdict.HOLDS
 >>> equivalent(RandomizedResponse(1), RandomizedResponse("1.01"), [Ask(private=0)], rounds=1)

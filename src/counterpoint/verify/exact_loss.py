@@ -6,7 +6,8 @@ certified bounds: exact rationals if all probabilities are rational, else floats
 Noise that must be enumerated is truncated where its tail is tiny: the truncated mass is left out of the lower bound and
 counted in full in the upper bound.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
 >>> abs(loss.delta_at(1) - 0.1) < 1e-13, loss.epsilon_at("0.2") < 1
 (True, True)
@@ -238,7 +239,8 @@ class ExactLoss:
 
         The transcript is a list of pairs of messages, or of their numbers, with the answers, as `adversary.play` gives.
 
-        >>> from counterpoint import Laplace, SeededCoins
+        >>> from counterpoint import Laplace
+        >>> from counterpoint.coins import SeededCoins
         >>> loss = exact(Laplace(1, asks=2, clamp=(0, 1)))
         >>> played = loss.adversary.play(Laplace(1, asks=2, clamp=(0, 1)), bit=0, coins=SeededCoins(1))
         >>> loss.realised(zip(played.pairs, played.answers, strict=True))

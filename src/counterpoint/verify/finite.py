@@ -5,7 +5,7 @@ Finite mechanisms, given by tables of rational probabilities, on which theorems 
 A `FiniteMechanism` has numbered states and queries. A message is an ask whose public part is the number of a query and
 whose private part is a bit; the table gives the probability of each answer and next state.
 
->>> from counterpoint import Ask
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.exact_loss import exact
 >>> coin, truth = (Outcome("1/2", 0), Outcome("1/2", 1)), (Outcome(1, 1),)
 >>> tells = FiniteMechanism((((coin, truth),),))
@@ -20,7 +20,8 @@ with probability 1-(1-delta)^l, which is why naive parallel composition is refus
 Henzinger et al.'s first footnote: (0, delta)-DP against an oblivious adversary, without any privacy against an adaptive
 one.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> door, coins = OpenDoor(delta=1), SeededCoins(1)
 >>> state, answer = door.step(door.start(coins), Ask(private=0), coins)
 >>> answer, door.step(state, Ask(private=1), coins)[1]

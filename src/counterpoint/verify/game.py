@@ -8,7 +8,9 @@ Henzinger et al. 2024, Remark 3.6); the identifier I(b) passes on the left or th
 mechanism is (epsilon, delta)-DP for f if the views of every adversary for b = 0 and b = 1 are (epsilon,
 delta)-indistinguishable.
 
->>> from counterpoint import Ask, RandomizedResponse, SeededCoins
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> game, coins = Game(RandomizedResponse(800), bit=1), SeededCoins(1)
 >>> game.step(game.start(coins), Ask(private=0), Ask(private=1), coins)[1]
 (False, 1)
@@ -20,7 +22,8 @@ See Henzinger et al. 2024, Def 4.5, 4.9.
 This is the composition of a fixed number of mechanisms: everything else that the relation requires stays the same. As
 printed, Def 4.9 lets a further creation pass uncounted (errata, Henzinger E2); this relation does not.
 
->>> from counterpoint import Ask, Launch, RandomizedResponse, To
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask, Launch, To
 >>> from counterpoint.privacy.relations import every_step
 >>> create = (Ask(Launch(RandomizedResponse(1))),) * 2
 >>> ask = Ask(To(0), 0), Ask(To(0), 1)
@@ -85,7 +88,8 @@ def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair:
 
     See Henzinger et al. 2024, Def 3.5, Remark 3.6.
 
-    >>> from counterpoint import Ask, Laplace
+    >>> from counterpoint import Laplace
+    >>> from counterpoint.mechanisms import Ask
     >>> laplace = Laplace(1)
     >>> verified(laplace, laplace.claim.relation, (0, 0), (Ask(private=0), Ask(private=1)))
     (0, 0)

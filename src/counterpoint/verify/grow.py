@@ -6,7 +6,8 @@ Nodes whose beliefs have the same supports and the same progress are the rows of
 them at once, by one matrix for each answer. Rows of the next level that are equal up to a common factor become one
 node.
 
->>> from counterpoint import Ask, Laplace
+>>> from counterpoint import Laplace
+>>> from counterpoint.mechanisms import Ask
 >>> pairs = [(Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))]
 >>> grow(Laplace(1, asks=5), pairs, rounds=5, cut="1e-6").size < 200
 True

@@ -9,7 +9,8 @@ the values of the next nodes. For `Lower^b` the value of stopping is max(mu^b - 
 root is the exact delta over all adaptive adversaries (Lyu 2022, Claim 1); for Renyi it is mu0^alpha mu1^(1-alpha). Both
 are homogeneous in the masses, so one value serves all transcripts that share a node.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.grow import grow
 >>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
 >>> best(worlds, hockey_stick(Fraction(1), bit=0)).value
@@ -41,7 +42,8 @@ the sum of the conditional losses of its answers (Whitehouse et al. 2023, Def 2,
 largest Renyi divergence that an adversary who goes on from there can reach, the "privacy budget monitor" of Lyu 2022,
 sec. 4.2; at the beginning it is the loss of the mechanism, and on average it never grows (Lyu 2022, Lemma 5).
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.exact_loss import exact
 >>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
 >>> loss.realised([(0, (False, 0))], bit=0)
@@ -56,7 +58,8 @@ region, whose lower boundary is a curve, and a curve is a pair of distributions 
 last message the pair is the node's two masses. A move with several answers has their pairs side by side; of several
 moves the adversary may choose one for each trade-off, which is the convex hull of their curves.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.grow import grow
 >>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
 >>> [(str(worlds.factor * p), str(worlds.factor * q)) for p, q in Regions(worlds).of(0, 0)]

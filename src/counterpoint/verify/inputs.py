@@ -4,7 +4,8 @@ If the verifier halts at the first message, the loss of the game is 0, which wou
 part of no valid sequence raises an error that says which pair it is and why. The error shows values: they are inputs of
 the verification, not private data.
 
->>> from counterpoint import Ask, Laplace
+>>> from counterpoint import Laplace
+>>> from counterpoint.mechanisms import Ask
 >>> check_inputs(Laplace(1), None, [(Ask(private=0), Ask(private=9))], 1)
 Traceback (most recent call last):
 ...

@@ -27,7 +27,8 @@ response reads: if b is exposed, T continues as E^b; else as N of the noisy bit.
 number of rounds, no more than from a single randomized response. In two steps (Henzinger et al. 2024, Cor 5.7) T first
 asks only whether the bit is exposed, and asks for the noisy bit once a pair of messages differs.
 
->>> from counterpoint import Ask, SeededCoins
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.finite import OpenDoor
 >>> from counterpoint.verify.decomposition import decompose
 >>> simulator, coins = decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator, SeededCoins(1)
@@ -383,7 +384,7 @@ def _exact(residual: tuple[Any, Any]) -> tuple[Fraction, Fraction]:
 def drawn(weights: list[Any], coins: Coins) -> int:
     """Draw the index of an outcome, by weights that need not sum to 1.
 
-    >>> from counterpoint import EnumeratedCoins
+    >>> from counterpoint.coins import EnumeratedCoins
     >>> [(outcome, str(p)) for outcome, p in EnumeratedCoins().law(lambda coins: drawn([1, 0, 2], coins))]
     [(0, '1/3'), (2, '2/3')]
     """

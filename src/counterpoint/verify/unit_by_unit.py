@@ -5,7 +5,8 @@ message has one number for each unit, the coins are tossed at the start, and the
 units of the sample. So `exact` enumerates samples and noise together, against every adaptive adversary who adds or
 removes one unit (theory, Sampling).
 
->>> from counterpoint import Ask, RandomizedResponse, Sampled
+>>> from counterpoint import RandomizedResponse, Sampled
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.exact_loss import exact
 >>> two = UnitByUnit(Sampled(RandomizedResponse(1), rate=0.5), units=2)
 >>> joins, others = (Ask(private=(0, 0)), Ask(private=(0, 1))), (Ask(private=(1, 0)), Ask(private=(1, 0)))

@@ -5,7 +5,8 @@ up to a common factor, and with the same progress of the relation. A move is a p
 to a node of the next level, whose masses are multiplied by `factor`. The nodes of one level are computed together, as
 arrays. A node that one world cannot reach, or where both have halted, has no moves: the adversary learns nothing more.
 
->>> from counterpoint import Ask, RandomizedResponse
+>>> from counterpoint import RandomizedResponse
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.verify.grow import grow
 >>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
 >>> for branch in worlds.root.moves[0].branches:

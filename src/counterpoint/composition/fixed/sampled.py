@@ -4,7 +4,8 @@ Each step is dominated by a pair of laws, for a unit that is removed and, exchan
 are chosen adaptively compose as the products of their pairs do (Zhu et al. 2022; theory, Sampling). The privacy losses
 of each direction are convolved on a lattice, from above and from below, and the larger direction counts.
 
->>> from counterpoint import SampledGaussianDP, compose
+>>> from counterpoint import compose
+>>> from counterpoint.measures import SampledGaussianDP
 >>> training = compose.optimal([SampledGaussianDP(mu=1, rate=0.01)] * 1000)
 >>> training.bounds.epsilon_at(1e-5)
 Enclosure(lower=1.8282..., upper=1.8282...)

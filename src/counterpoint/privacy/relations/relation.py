@@ -15,7 +15,7 @@ stands before the mechanism and does not hand on what it receives one to one. `c
 leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16).
 `hereditary`: a guard or a composition may leave messages out. Both are False unless a relation says otherwise.
 
->>> from counterpoint import Ask
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.privacy.relations import every_step
 >>> relation = every_step()
 >>> relation.check(relation.begin(), Ask(private=5), Ask(private=9)) is None  # an ask moves by its sensitivity, 1

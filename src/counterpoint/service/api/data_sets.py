@@ -214,7 +214,7 @@ def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     wrong = [name for name in names if name not in wire.EXACT_MECHANISMS]
     if wrong:
         raise InvalidRequest(f"mechanisms are among {', '.join(wire.EXACT_MECHANISMS)}, not {wrong[0][:80]!r}")
-    return [getattr(cp, name) for name in names]
+    return [wire.named(name) for name in names]
 
 
 def _must_see(registry: Registry, who: Principal, name: str) -> None:

@@ -14,7 +14,9 @@ postprocessor remembers is kept by the handle, in this process: launched again, 
 that failed on its way is made again from the same memory with the same coins, and its calls have the ids `id/1`,
 `id/2`, ..., so that the service gives the same answers to them.
 
->>> from counterpoint import Ask, Laplace, Postprocessor, SeededCoins, postprocess
+>>> from counterpoint import Laplace, postprocess
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask, Postprocessor
 >>> from counterpoint.encoding import Value
 >>> from counterpoint.service.client import codec
 >>> class AsksTwice(Postprocessor, Value, frozen=True):

@@ -11,7 +11,6 @@ from typing import Any
 
 from litestar import Request, Response, get, post
 
-import counterpoint as cp
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
 from counterpoint.ledger.state import Grant
 from counterpoint.service import wire
@@ -67,7 +66,7 @@ def grant(registry: TheRegistry, by: By, data: Form) -> Response[Any]:
             registry.grantee(form.get("to", "")),
             _loss(form),
             until=later(_until(form.get("until", ""))),
-            mechanisms=[getattr(cp, name) for name in wire.MECHANISMS if name in chosen] or None,
+            mechanisms=[wire.named(name) for name in wire.MECHANISMS if name in chosen] or None,
             id=request_id(form.get("once")),
         )
     except LedgerError:

@@ -6,7 +6,8 @@ games, by Clopper-Pearson bounds on its probability in either world: P^b >= p an
 delta(e) >= p - exp(e) q for all e at once, wrong with a probability of at most 1 - confidence. A bound above the claim
 shows a bug; a bound below it shows nothing.
 
->>> from counterpoint import Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
 >>> found = audit(Laplace(1), samples=100_000, confidence="0.999", coins=SeededCoins(1))
 >>> 0.8 < found.epsilon < 1, found.judge()
 (True, Verdict.UNDECIDED)

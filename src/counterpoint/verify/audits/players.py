@@ -7,7 +7,9 @@ sends the same pairs in every game; `Strategist` plays an `Adversary`, for insta
 small instance. Both run V[f] . I(b) . M game by game. `InBatches` plays many games with one vector ask: a mechanism
 that adds independent noise to each coordinate answers, by its own `step`, as many copies of itself would.
 
->>> from counterpoint import Ask, Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
+>>> from counterpoint.mechanisms import Ask
 >>> pair = Ask(private=0), Ask(private=5)
 >>> InBatches((pair,)).games(Laplace(1), None, 1, 4, SeededCoins(1))["answer 1"]
 array([3, 4, 5, 4])
@@ -18,7 +20,7 @@ Each draw is one entry of a vector of independent values and is used once, so la
 vector costs hardly more than one draw. The audit then covers the vector form of the sampler; to audit the scalar form,
 use `batches=False`.
 
->>> from counterpoint import SeededCoins
+>>> from counterpoint.coins import SeededCoins
 >>> ahead, vector = DrawnAhead(SeededCoins(1)), SeededCoins(1).discrete_laplace(10, size=1024)
 >>> [ahead.discrete_laplace(10), *ahead.discrete_laplace(10, size=2)] == list(vector[:3])
 True

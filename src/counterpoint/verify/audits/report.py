@@ -5,7 +5,8 @@ The result of an audit: one event, how often it happened in either world, and wh
 If p is a lower bound on its probability in one world and q an upper bound in the other, every (epsilon, delta) of the
 mechanism satisfies p <= e^epsilon q + delta. So one pair of bounds gives a whole curve, at one confidence.
 
->>> from counterpoint import Laplace, SeededCoins
+>>> from counterpoint import Laplace
+>>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.verify.audits.audit import audit
 >>> found = audit(Laplace(1), samples=10_000, coins=SeededCoins(1))
 >>> print(found)

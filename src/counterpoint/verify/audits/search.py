@@ -8,7 +8,7 @@ event that is learned from its games; the leading scripts play more games, so th
 The search uses training games only. The result is tested on other games, so the length of the search does not change
 the confidence of the audit.
 
->>> from counterpoint import Ask
+>>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.privacy.relations import every_step
 >>> up, down = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
 >>> [script.moves for script in first_scripts([up, down], 9, every_step())]

@@ -20,7 +20,7 @@ few steps, and with the variance that the proof then requires; audits cover the 
 Under pure privacy the best tree for a few items has one level. `SmallTreeCounter` and `SmallTreeVectorCounter` run the
 code of the shipped counters on a tree of another shape, or on short epochs; the proof in `Counter` holds for each.
 
->>> from counterpoint import Ask, Update
+>>> from counterpoint.mechanisms import Ask, Update
 >>> from counterpoint.verify.exact_loss import exact
 >>> counter = CoarseCounter(rho=2, horizon=2, bits=1, steps=1)
 >>> pairs = [(Update(0), Update(1)), (Ask(), Ask())]
