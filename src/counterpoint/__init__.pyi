@@ -61,7 +61,7 @@ from counterpoint.measures import (
     zCDP as zCDP,
 )
 from counterpoint.privacy.secret import Secret as Secret
-from counterpoint.service.client.connect import connect as connect, connect_async as connect_async
+from counterpoint.client.connect import connect as connect, connect_async as connect_async
 from counterpoint.session.handle import Handle as Handle, Quote as Quote
 from counterpoint.session.subsessions import Partition as Partition
 from counterpoint.session.session import Session as Session, open as open

@@ -12,8 +12,8 @@ import uvicorn
 from litestar.testing import TestClient
 
 import counterpoint as cp
+from counterpoint.client.calls import Remote
 from counterpoint.service.app import application
-from counterpoint.service.client.calls import Remote
 from counterpoint.service.identity import Role
 from counterpoint.service.registry import Registry
 

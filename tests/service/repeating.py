@@ -36,7 +36,7 @@ class Questions(NamedTuple):
 
 def seen(id, got):
     """What came of a request."""
-    return id, got.status_code, got.json()["exact"]["released"] if got.status_code == 201 else None
+    return id, got.status_code, got.json()["exact"] if got.status_code == 201 else None
 
 
 def patient(client, key, method, url, *, json=None, id=None):

@@ -8,8 +8,8 @@ import pytest
 from tests.service.places import PLACES, over_a_socket
 
 import counterpoint as cp
+from counterpoint.client.connect import ItemsArrived, LossChanged
 from counterpoint.queries.select import Select
-from counterpoint.service.client.connect import ItemsArrived, LossChanged
 
 
 @pytest.fixture(params=PLACES)

@@ -14,9 +14,9 @@ import pytest
 from tests.service.places import in_process, people
 
 import counterpoint as cp
-from counterpoint.service.client.calls import ARGUMENTS, NOT_SERVED
-from counterpoint.service.client.handle import RemoteHandle
-from counterpoint.service.client.session import RemotePartition, RemoteSession
+from counterpoint.client.calls import ARGUMENTS, NOT_SERVED
+from counterpoint.client.handle import RemoteHandle
+from counterpoint.client.session import RemotePartition, RemoteSession
 
 
 @pytest.fixture

@@ -7,8 +7,8 @@ from tests.service.registry import served
 from counterpoint.errors import LedgerFailed
 from counterpoint.mechanisms.noisy_max import Largest
 from counterpoint.service import retry as retrying
-from counterpoint.service import wire
 from counterpoint.service.identity import Role
+from counterpoint.wire.requests import encode_public
 
 TINY = 1e-50
 
@@ -68,7 +68,7 @@ def test_an_answer_that_cannot_be_drawn_or_is_none_to_its_request_leaves_the_pag
     noisy = call.launched(session, mechanism="Laplace", epsilon=TINY, asks=2)
     call("ann", "POST", f"/v1/handles/{noisy}/asks", {"request": {"request": "histogram", "column": "state"}})
     choice = call.launched(session, mechanism="NoisyMax", epsilon=0.1)
-    asked = {"request": {"request": "histogram", "column": "state"}, "public": wire.publicly(Largest(2))}
+    asked = {"request": {"request": "histogram", "column": "state"}, "public": encode_public(Largest(2))}
     assert call("ann", "POST", f"/v1/handles/{choice}/asks", asked).status_code == 201
     shown = Browser(call, "ann").get(f"/sessions/{session}")
     assert shown.status_code == 200 and "Chosen" in shown.text

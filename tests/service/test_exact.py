@@ -15,8 +15,17 @@ from counterpoint.mechanisms.noisy_max import Largest
 from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.queries.compile import LANGUAGE
 from counterpoint.queries.request import About
-from counterpoint.service import wire
-from counterpoint.service.problems import error_of, problem
+from counterpoint.wire.problems import error_of, problem
+from counterpoint.wire.requests import (
+    LONGEST_EXACT,
+    check_size,
+    decode_loss,
+    decode_mechanism,
+    decode_public,
+    decode_request,
+    encode_exactly,
+    encode_public,
+)
 
 MECHANISMS = [
     cp.Laplace("1/3", asks=7),
@@ -61,25 +70,25 @@ LOSSES = [cp.PureDP("1/3"), cp.ApproxDP(1, 1e-9), cp.zCDP("0.1"), cp.RenyiDP(2, 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_a_mechanism_arrives_as_it_was_sent(mechanism):
-    assert wire.mechanism(wire.exactly(mechanism, "mechanism")) == mechanism
+    assert decode_mechanism(encode_exactly(mechanism, "mechanism")) == mechanism
 
 
 def test_nothing_is_sampled_that_cannot_be_said_by_itself():
     windowed = cp.Sampled(cp.Windowed(cp.Counter(1), 10), rate="0.5")
     with pytest.raises(cp.errors.InvalidRequest, match="cannot be said here"):
-        wire.mechanism({"exact": encode(windowed).decode()})
+        decode_mechanism({"exact": encode(windowed).decode()})
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=repr)
 def test_a_request_arrives_as_it_was_sent(request_):
-    said = wire.exactly(request_, "request")
-    wire.checked(said)
-    assert encode(wire.request(said)) == encode(request_)
+    said = encode_exactly(request_, "request")
+    check_size(said)
+    assert encode(decode_request(said)) == encode(request_)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=repr)
 def test_a_loss_arrives_as_it_was_sent(loss):
-    assert wire.loss(wire.exactly(loss, "measure")) == loss
+    assert decode_loss(encode_exactly(loss, "measure")) == loss
 
 
 def test_every_request_of_the_language_can_be_sent():
@@ -104,7 +113,7 @@ PUBLIC_PARTS = [
 
 @pytest.mark.parametrize("public", PUBLIC_PARTS, ids=repr)
 def test_a_public_part_arrives_as_it_was_sent(public):
-    assert wire.public(wire.publicly(public)) == public
+    assert decode_public(encode_public(public)) == public
 
 
 @pytest.mark.parametrize(
@@ -126,9 +135,9 @@ def test_a_public_part_arrives_as_it_was_sent(public):
 )
 def test_nothing_else_comes_through_as_a_public_part(text):
     with pytest.raises(InvalidRequest):
-        wire.public({"exact": text})
+        decode_public({"exact": text})
     with pytest.raises(InvalidRequest):
-        wire.public({"threshold": 5})
+        decode_public({"threshold": 5})
 
 
 LAPLACE = '{"type":"Laplace/1","epsilon":"1/10","asks":1}'
@@ -178,7 +187,7 @@ SAID = [
 @pytest.mark.parametrize("text", SAID, ids=lambda text: ascii(text[:70]))
 def test_nothing_else_comes_through_as_a_mechanism(text):
     with pytest.raises(InvalidRequest):
-        wire.mechanism({"exact": text})
+        decode_mechanism({"exact": text})
 
 
 @pytest.mark.parametrize(
@@ -187,7 +196,7 @@ def test_nothing_else_comes_through_as_a_mechanism(text):
 )
 def test_the_exact_form_stands_alone(said):
     with pytest.raises(InvalidRequest, match="stands alone"):
-        wire.mechanism(said)
+        decode_mechanism(said)
 
 
 def test_what_stands_inside_a_request_is_a_request():
@@ -196,9 +205,9 @@ def test_what_stands_inside_a_request_is_a_request():
         for around in ({"type": "About/1", "source": "a"}, {"type": "Select/1", "names_of_parts": ["n"]}):
             field = "request" if "source" in around else "requests"
             good, bad = ({**around, field: [one] if field == "requests" else one} for one in (inner, other))
-            wire.request({"exact": json.dumps(good, separators=(",", ":"))})
+            decode_request({"exact": json.dumps(good, separators=(",", ":"))})
             with pytest.raises(InvalidRequest, match="cannot be said here"):
-                wire.request({"exact": json.dumps(bad, separators=(",", ":"))})
+                decode_request({"exact": json.dumps(bad, separators=(",", ":"))})
 
 
 def test_a_class_of_another_package_is_not_made_of_what_was_said():
@@ -212,22 +221,22 @@ def test_a_class_of_another_package_is_not_made_of_what_was_said():
     made.clear()
     for text in (f'{{"type":{json.dumps(tag)}}}', LAPLACE.replace('"1/10"', f'{{"type":{json.dumps(tag)}}}')):
         with pytest.raises(InvalidRequest, match="cannot be said here"):
-            wire.mechanism({"exact": text})
+            decode_mechanism({"exact": text})
     assert not made
 
 
 def test_what_is_not_on_the_list_is_not_sent():
     for mechanism in (cp.Windowed(cp.Counter(epsilon=1), 10), cp.mechanisms.Dice(6), "Laplace", None, cp.PureDP(1)):
         with pytest.raises(cp.errors.NotAllowed, match="a service takes as mechanism one of AboveThreshold, Counter"):
-            wire.exactly(mechanism, "mechanism")
+            encode_exactly(mechanism, "mechanism")
 
 
 def test_a_long_exact_form_is_read_and_a_longer_one_is_not():
-    wire.checked({"exact": "x" * wire.LONGEST_EXACT})
+    check_size({"exact": "x" * LONGEST_EXACT})
     with pytest.raises(InvalidRequest, match="at most"):
-        wire.checked({"exact": "x" * (wire.LONGEST_EXACT + 1)})
+        check_size({"exact": "x" * (LONGEST_EXACT + 1)})
     with pytest.raises(InvalidRequest, match="at most"):
-        wire.checked({"exact": "x" * wire.LONGEST_EXACT, "other": 1})
+        check_size({"exact": "x" * LONGEST_EXACT, "other": 1})
 
 
 def refusals():

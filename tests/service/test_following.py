@@ -5,8 +5,8 @@ import pytest
 from tests.service.places import in_process
 
 import counterpoint as cp
+from counterpoint.client.connect import LONGEST, ItemsArrived, LossChanged
 from counterpoint.service.api import events
-from counterpoint.service.client.connect import LONGEST, ItemsArrived, LossChanged
 
 
 @pytest.fixture

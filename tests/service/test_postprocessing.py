@@ -15,7 +15,7 @@ from counterpoint.mechanisms.noisy_max import Largest
 from counterpoint.mechanisms.postprocessing import Postprocessed
 from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.privacy.claims import Claim
-from counterpoint.service import wire
+from counterpoint.wire.requests import encode_exactly, encode_public
 
 
 class Tens(cp.mechanisms.Postprocessor, Value, frozen=True):
@@ -337,7 +337,7 @@ def test_whatever_public_part_comes_with_whatever_request_is_answered_or_refused
     codes = set()
     for asked in ASKED:
         for part in PARTS:
-            body = {"request": wire.exactly(asked, "request"), "public": wire.publicly(part)}
+            body = {"request": encode_exactly(asked, "request"), "public": encode_public(part)}
             codes.add(post(url, json=body).status_code)
     assert codes == {201, 422} and not handle.halted
 

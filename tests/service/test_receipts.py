@@ -42,7 +42,8 @@ def test_every_answer_brings_a_receipt_that_the_checker_verifies(call):
     signed = [json.loads(receipt["receipt"]) for receipt in receipts]
     assert {one["who"] for one in signed} == {"ann"} and {one["session"] for one in signed} == {"people"}
     assert got[1]["id"] == "monday" and len({one["id"] for one in got}) == 3
-    assert [receipt["disclosed"]["answer"] for receipt in receipts] == [one["exact"]["released"] for one in got]
+    answers = [json.loads(receipt["disclosed"]["answer"]) for receipt in receipts]
+    assert answers == [json.loads(one["exact"])["released"] for one in got]
     forged = {**receipts[0], "receipt": receipts[0]["receipt"].replace("ann", "bob")}
     with pytest.raises(checker.DoesNotHold):
         checker.check(iter(record(call)), [forged], call.registry.signer)

@@ -11,9 +11,9 @@ from tests.service.registry import AGES, PEOPLE, served
 
 import counterpoint as cp
 from counterpoint.ledger.location import hold, release
-from counterpoint.service import wire
 from counterpoint.service.identity import ApiKey, Identity, Role
-from counterpoint.service.problems import SessionId
+from counterpoint.wire.problems import SessionId
+from counterpoint.wire.requests import MEASURES, MECHANISMS, REQUESTS, fields_of
 
 
 @pytest.fixture
@@ -91,10 +91,10 @@ def test_a_malformed_launch_is_refused_and_nothing_is_charged(call, body):
 
 
 def test_the_allow_list_is_made_of_public_names_with_plain_fields():
-    for name in (*wire.MECHANISMS, *wire.REQUESTS, *wire.MEASURES):
+    for name in (*MECHANISMS, *REQUESTS, *MEASURES):
         if hasattr(cp, name):
-            assert wire.fields_of(name)
-    assert not {"Concurrent", "Composite", "Windowed", "postprocess", "open"} & {*wire.MECHANISMS, *wire.REQUESTS}
+            assert fields_of(name)
+    assert not {"Concurrent", "Composite", "Windowed", "postprocess", "open"} & {*MECHANISMS, *REQUESTS}
 
 
 def test_keys_are_shown_once_and_stored_as_digests(call, tmp_path):

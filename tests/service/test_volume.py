@@ -4,9 +4,9 @@ import pytest
 from tests.service.registry import served
 
 import counterpoint as cp
-from counterpoint.service import wire
-from counterpoint.service.client import service as services
+from counterpoint.client import service as services
 from counterpoint.service.limits import Limits
+from counterpoint.wire.requests import PAGE
 
 TINY = {"mechanism": {"mechanism": "Laplace", "epsilon": "1e-9", "asks": 9}}
 COUNT = {"request": {"request": "count"}}
@@ -68,7 +68,7 @@ def test_lists_come_in_pages(tmp_path):
             assert [len(page) for page in in_twos] == [2, 2, 1]
             assert [one for page in in_twos for one in page] == whole[0]
             assert call(who, "GET", f"{url}?after=9").json() == []
-            assert call(who, "GET", f"{url}?limit={wire.PAGE + 1}").status_code == 400
+            assert call(who, "GET", f"{url}?limit={PAGE + 1}").status_code == 400
         assert [one["session"] for one in call("ann", "GET", "/v1/sessions").json()] == sessions
 
 

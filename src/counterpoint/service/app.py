@@ -49,9 +49,9 @@ from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import Limiter, Limiting, Limits
 from counterpoint.service.metrics import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
-from counterpoint.service.problems import PROBLEM, problem
 from counterpoint.service.registry import Registry
 from counterpoint.service.retry import Retrying, note_lost
+from counterpoint.wire.problems import PROBLEM, problem
 
 DEFAULT = Limits()
 LARGEST_BODY = 2**20

@@ -16,11 +16,11 @@ import typer
 
 from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.ledger.location import hold, release
-from counterpoint.service import wire
 from counterpoint.service.identity import Identity, Role, is_browser
-from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
+from counterpoint.wire.problems import SessionId, unknown
+from counterpoint.wire.requests import decode_loss
 
 if TYPE_CHECKING:
     from counterpoint.service.config import Settings
@@ -68,7 +68,7 @@ def grant(  # noqa: PLR0917 - as above
     with explained(), _opened(config, ledger, data, demo) as registry:
         measure = {"measure": "PureDP"} if delta is None else {"measure": "ApproxDP", "delta": delta}
         whole = registry.data_set(data_set).session().acting_as(OPERATOR)
-        given = whole.grant(registry.grantee(to), wire.loss({**measure, "epsilon": epsilon}), id=id)
+        given = whole.grant(registry.grantee(to), decode_loss({**measure, "epsilon": epsilon}), id=id)
         typer.echo(f"{to} works in the session {SessionId(data_set, given._path)}")
 
 

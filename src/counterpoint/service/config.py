@@ -50,8 +50,8 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Derived
 from counterpoint.schema.unit_keys import UnitType
-from counterpoint.service import wire
 from counterpoint.service.registry import Registry
+from counterpoint.wire.requests import decode_loss
 
 DEMO = "people"
 """The data set of `--demo`: made-up people."""
@@ -169,7 +169,7 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
 
     def rule(self) -> Rule:
         """The filter of the budget."""
-        return cp.Filter(wire.loss(self.budget), by=self.by)  # type: ignore[arg-type]  # checked by Filter
+        return cp.Filter(decode_loss(self.budget), by=self.by)  # type: ignore[arg-type]  # checked by Filter
 
     def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
         """The source. `key` makes the keyed fingerprint by which a ledger knows a table again."""

@@ -27,7 +27,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from counterpoint.service.edge import address_key, safe_headers
 from counterpoint.service.limits import Limits
-from counterpoint.service.problems import PROBLEM
+from counterpoint.wire.problems import PROBLEM
 
 _OUT_OF_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 _AT_ONE_TURN = 32

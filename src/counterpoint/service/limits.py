@@ -36,7 +36,7 @@ from litestar.types import ASGIApp, Message, Receive, Scope, Send
 from counterpoint.errors import InvalidParameter
 from counterpoint.service.fair_threads import WORK, RequestWork
 from counterpoint.service.identity import Principal
-from counterpoint.service.problems import PROBLEM
+from counterpoint.wire.problems import PROBLEM
 
 
 @dataclass(frozen=True)

@@ -25,10 +25,10 @@ from counterpoint.ledger.location import Durable, hold, release
 from counterpoint.ledger.state import Grant, Path, granted
 from counterpoint.queries.source import Source
 from counterpoint.service.identity import Identity, Principal, Role
-from counterpoint.service.problems import _NAME, SessionId, unknown
 from counterpoint.session.handle import Handle
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
+from counterpoint.wire.problems import _NAME, SessionId, unknown
 
 _MOST_FOUND = 10_000
 

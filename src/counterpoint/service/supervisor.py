@@ -22,7 +22,7 @@ from multiprocessing.process import BaseProcess
 from typing import Any, TypeVar
 
 from counterpoint.errors import CounterpointError, ServiceFailed
-from counterpoint.service.problems import error_of, problem
+from counterpoint.wire.problems import error_of, problem
 
 STOPPING = 6
 """Seconds that running requests have to finish once the service is stopped."""

@@ -63,8 +63,8 @@ from counterpoint.ledger.witness import Line, WitnessFile
 from counterpoint.service.edge import StrictRequest, harden
 from counterpoint.service.identity import ApiKey
 from counterpoint.service.limits import Limits
-from counterpoint.service.problems import PROBLEM, problem
 from counterpoint.service.server import Listening, address, check_tls, listener_at, run_server
+from counterpoint.wire.problems import PROBLEM, problem
 
 Seen = tuple[int, bytes]
 """A number and the head there."""

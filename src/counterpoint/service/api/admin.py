@@ -15,8 +15,8 @@ from counterpoint.ledger.admin import back_up
 from counterpoint.ledger.store.sqlite import BackupFailed
 from counterpoint.service.api.inputs import After, Body, Caller, InPath, Json, Limit, TheRegistry, for_roles, page_of
 from counterpoint.service.identity import Role
-from counterpoint.service.problems import unknown
-from counterpoint.service.wire import PAGE
+from counterpoint.wire.problems import unknown
+from counterpoint.wire.requests import PAGE
 
 CUSTODIAN = [for_roles(Role.CUSTODIAN)]
 

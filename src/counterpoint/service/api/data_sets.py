@@ -10,7 +10,6 @@ from litestar.response import Stream
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerTampered
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.service import wire
 from counterpoint.service.api.inputs import (
     After,
     Caller,
@@ -26,11 +25,11 @@ from counterpoint.service.api.inputs import (
     page_of,
 )
 from counterpoint.service.identity import Principal, Role
-from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import GrantedSession, Registry, later
 from counterpoint.service.views import grant_json, session_json
-from counterpoint.service.wire import PAGE
 from counterpoint.session.session import Session
+from counterpoint.wire.problems import SessionId, unknown
+from counterpoint.wire.requests import named, EXACT_MECHANISMS, PAGE, decode_loss
 
 RECORD_PAGE = 1000
 """How many lines of a record are sent at once: it may be longer than what fits into memory."""
@@ -78,7 +77,7 @@ def grant(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[Grant
     whole = registry.data_set(name).session().acting_as(who.name)
     given = whole.grant(
         registry.grantee(data.to),
-        wire.loss(data.within),
+        decode_loss(data.within),
         until=later(data.until),
         mechanisms=_kinds(data.mechanisms),
         delta=data.delta,
@@ -211,10 +210,10 @@ def _live_table(registry: Registry, name: str) -> cp.LiveTable:
 def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     if names is None:
         return None
-    wrong = [name for name in names if name not in wire.EXACT_MECHANISMS]
+    wrong = [name for name in names if name not in EXACT_MECHANISMS]
     if wrong:
-        raise InvalidRequest(f"mechanisms are among {', '.join(wire.EXACT_MECHANISMS)}, not {wrong[0][:80]!r}")
-    return [wire.named(name) for name in names]
+        raise InvalidRequest(f"mechanisms are among {', '.join(EXACT_MECHANISMS)}, not {wrong[0][:80]!r}")
+    return [named(name) for name in names]
 
 
 def _must_see(registry: Registry, who: Principal, name: str) -> None:

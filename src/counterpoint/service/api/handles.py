@@ -7,7 +7,6 @@ from litestar.params import JSONBody
 
 from counterpoint.encoding import plain_number
 from counterpoint.errors import InvalidRequest
-from counterpoint.service import wire
 from counterpoint.service.api.inputs import (
     AskBody,
     Caller,
@@ -21,10 +20,12 @@ from counterpoint.service.api.inputs import (
 )
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.limits import FREE
-from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import Registry
-from counterpoint.service.views import handle_json, plain, prepared_json, raw_json, receipt_json, released_json
+from counterpoint.service.views import handle_json
 from counterpoint.session.handle import Handle
+from counterpoint.wire.documents import plain, prepared_json, raw_json, receipt_json, released_json
+from counterpoint.wire.problems import SessionId, unknown
+from counterpoint.wire.requests import decode_public, decode_request
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
@@ -40,7 +41,7 @@ def shown(registry: TheRegistry, who: Caller, handle: InPath) -> Json:
 def ask(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[AskBody], request_id: RequestId) -> Json:
     """The answer, in the request's units. The same `Idempotency-Key` gets the same answer, for ever."""
     _, found = _found(registry, who, handle)
-    request = None if data.request is None else wire.request(data.request)
+    request = None if data.request is None else decode_request(data.request)
     if data.public is None:
         said = released_json(found._release(request, request_id, data.options))
     else:
@@ -54,7 +55,7 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
         raise InvalidRequest("say one of the two: options, or the public part that a postprocessor has made of them")
     found._session._must_be_open()
     prepared = None if request is None else found._source.prepare(request)
-    released = found._asked(prepared, wire.public(data.public), id)
+    released = found._asked(prepared, decode_public(data.public), id)
     return {**raw_json(released), "halted": found.halted}
 
 
@@ -69,7 +70,7 @@ def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Js
 def prepare(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[RequestBody]) -> Json:
     """From the declaration alone: no data is read, and nothing is asked. A postprocessor reads its answers by it."""
     _, found = _found(registry, who, handle)
-    return prepared_json(found._source.prepare(wire.request(data.request)))
+    return prepared_json(found._source.prepare(decode_request(data.request)))
 
 
 @post(
@@ -83,7 +84,7 @@ def prepare(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[R
 def error(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[ErrorBody]) -> Json:
     """By the law of the noise and the declaration; nothing is asked."""
     _, found = _found(registry, who, handle)
-    most = found.error(wire.request(data.request), data.probability, simultaneous=data.simultaneous)
+    most = found.error(decode_request(data.request), data.probability, simultaneous=data.simultaneous)
     return {"error": plain(Fraction(most)), "exact": plain_number(Fraction(most)), "whole": isinstance(most, int)}
 
 

@@ -2,7 +2,7 @@
 
 What the bodies of requests are made of; a field that is not listed is an error.
 
-`within`, `mechanism` and `request` are objects of the wire's allow-list (`wire.py`).
+`within`, `mechanism` and `request` are objects of the wire's allow-list (`wire/requests.py`).
 
 What handlers are called with, besides a body: the registry, who calls, names in the path, and the request's id.
 
@@ -24,12 +24,11 @@ from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
 from counterpoint.ledger.ledger import made_up
 from counterpoint.numbers.exact import exact
-from counterpoint.service import wire
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.registry import Registry
-from counterpoint.service.wire import PAGE
 from counterpoint.session.questions import GivenTerms
 from counterpoint.sources.streams.log import checked_id
+from counterpoint.wire.requests import PAGE, check_size, decode_loss, decode_request
 
 Json = dict[str, Any]
 
@@ -50,7 +49,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     def __post_init__(self) -> None:
         """Refuse what is too large or too deep."""
         for field in self.__struct_fields__:
-            wire.checked(getattr(self, field))
+            check_size(getattr(self, field))
 
 
 class GrantBody(Body, frozen=True, kw_only=True):
@@ -115,7 +114,7 @@ class TermsBody(Body, frozen=True, kw_only=True):
             if value is not None:
                 said[name] = value
         if self.loss is not None:
-            said["loss"] = wire.loss(self.loss)
+            said["loss"] = decode_loss(self.loss)
         return said
 
 
@@ -190,7 +189,7 @@ class RowsBody(Body, frozen=True, kw_only=True):
 
 def of(said: str | list[str] | Json | None) -> Any:
     """What a mechanism follows of a stream's records."""
-    return wire.request(said) if isinstance(said, dict) else said
+    return decode_request(said) if isinstance(said, dict) else said
 
 
 def request_id(given: str | None) -> str:

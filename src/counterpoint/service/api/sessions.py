@@ -5,7 +5,6 @@ Sessions: launch, ask, quote, delegate, partition; what was lost, by which theor
 Readings of a session that take some computing: its loss at a distance, the epsilon for an error, its timeline.
 """
 
-import dataclasses
 from typing import Annotated, Literal, TypeAlias
 
 from litestar import Response, Router, get, post
@@ -14,7 +13,6 @@ from litestar.params import JSONBody, QueryParameter
 import counterpoint as cp
 from counterpoint.encoding import plain_number
 from counterpoint.errors import InvalidRequest
-from counterpoint.service import wire
 from counterpoint.service.api.inputs import (
     After,
     Caller,
@@ -38,28 +36,25 @@ from counterpoint.service.api.inputs import (
 )
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.limits import FREE
-from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import Registry
-from counterpoint.service.views import (
-    answer_json,
-    certificate_json,
-    fact_json,
-    given_json,
-    handle_json,
-    loss_json,
-    partition_json,
-    placed_json,
-    plain,
-    quote_json,
-    receipt_json,
-    session_json,
-)
-from counterpoint.service.wire import PAGE
+from counterpoint.service.views import given_json, handle_json, partition_json, placed_json, session_json
 from counterpoint.session.handle import Handle
 from counterpoint.session.questions import presented, release, terms
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
 from counterpoint.session.timeline import timeline_of
+from counterpoint.wire.documents import (
+    answer_json,
+    certificate_json,
+    fact_json,
+    loss_json,
+    plain,
+    quote_json,
+    receipt_json,
+    timeline_json,
+)
+from counterpoint.wire.problems import SessionId, unknown
+from counterpoint.wire.requests import PAGE, decode_loss, decode_mechanism, decode_request
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
@@ -118,7 +113,7 @@ def launch(
 ) -> Json:
     """Pay for a mechanism and start it. The same `Idempotency-Key` finds it again, and nothing more is charged."""
     name, found = _work(registry, who, session)
-    made = found.launch(wire.mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id)
+    made = found.launch(decode_mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id)
     return handle_json(name, made)
 
 
@@ -127,7 +122,7 @@ def ask(
     registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[QuestionBody], request_id: RequestId
 ) -> Json:
     """Launch what answers this request on these terms, and ask it: one charge and one answer for one key."""
-    return answered(_work(registry, who, session)[1], wire.request(data.request), data, request_id)
+    return answered(_work(registry, who, session)[1], decode_request(data.request), data, request_id)
 
 
 @post("/{session:str}/sql", summary="Ask once, in SQL", guards=[for_roles(*WORKERS)], sync_to_thread=True)
@@ -150,9 +145,9 @@ def quote(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[Qu
     if (data.mechanism is None) == (data.request is None):
         raise InvalidRequest("say one of the two: a mechanism, or a request with its terms")
     if data.mechanism is not None:
-        quoted = found.would_cost(wire.mechanism(data.mechanism), of=of(data.of), last=data.last)
+        quoted = found.would_cost(decode_mechanism(data.mechanism), of=of(data.of), last=data.last)
     else:
-        quoted = found.would_cost(wire.request(data.request), **data.given())
+        quoted = found.would_cost(decode_request(data.request), **data.given())
     return quote_json(quoted)
 
 
@@ -162,7 +157,7 @@ def delegate(
 ) -> Json:
     """A session inside this one; what it leaves stays reserved."""
     name, found = _work(registry, who, session)
-    made = found.delegate(wire.loss(data.within), delta=data.delta, sampled=data.sampled, id=request_id)
+    made = found.delegate(decode_loss(data.within), delta=data.delta, sampled=data.sampled, id=request_id)
     return session_json(name, made)
 
 
@@ -172,7 +167,7 @@ def partition(
 ) -> Json:
     """Sessions for the parts of the data, all of them for the price of k."""
     name, found = _work(registry, who, session)
-    within = [wire.loss(one) for one in data.within] if isinstance(data.within, list) else wire.loss(data.within)
+    within = [decode_loss(one) for one in data.within] if isinstance(data.within, list) else decode_loss(data.within)
     parts = found.partition(data.by, data.k, within=within, delta_total=data.delta_total, id=request_id)
     return partition_json(name, parts)
 
@@ -183,7 +178,7 @@ def part(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[Par
     found = registry.reached(who, session)
     if not isinstance(found, Partition):
         raise unknown(session)
-    made = found[data.value] if data.within is None else found.part(data.value, within=wire.loss(data.within))
+    made = found[data.value] if data.within is None else found.part(data.value, within=decode_loss(data.within))
     return session_json(SessionId.read(session).data_set, made)
 
 
@@ -274,14 +269,14 @@ def loss_at(registry: TheRegistry, who: Caller, session: InPath, distance: Dista
 )
 def epsilon_for(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[QuestionBody]) -> Json:
     """By the law of the noise and the declaration; nothing happens."""
-    least = to_read(registry, who, session)[1].epsilon_for(wire.request(data.request), **data.given())
+    least = to_read(registry, who, session)[1].epsilon_for(decode_request(data.request), **data.given())
     return {"epsilon": plain(least), "exact": plain_number(least)}
 
 
 @get("/{session:str}/timeline", summary="The session as a timeline", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def timeline(registry: TheRegistry, who: Caller, session: InPath, by: Axis = "order") -> Json:
     """The loss under its budget and a lane for each launch, as values to be drawn. Public facts only."""
-    return dataclasses.asdict(timeline_of(to_read(registry, who, session)[1], by))
+    return timeline_json(timeline_of(to_read(registry, who, session)[1], by))
 
 
 READING_ROUTES = Router("/v1/sessions", route_handlers=[loss_at, epsilon_for, timeline])

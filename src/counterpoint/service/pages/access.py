@@ -42,11 +42,11 @@ from counterpoint.service.edge import Strangers, address_of
 from counterpoint.service.identity import COOKIE, Browsers, BrowserToken, Principal, Role, SignedIn
 from counterpoint.service.limits import send_problem
 from counterpoint.service.pages.render import elsewhere, page, set_cookie
-from counterpoint.service.problems import SessionId, unknown
 from counterpoint.service.registry import GrantedSession, Registry
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import timeline_of
 from counterpoint.sources.streams.stream import Stream
+from counterpoint.wire.problems import SessionId, unknown
 
 Form: TypeAlias = Annotated[dict[str, Any], Body(media_type=RequestEncodingType.URL_ENCODED)]
 By: TypeAlias = NamedDependency[SignedIn]

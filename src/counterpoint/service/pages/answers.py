@@ -25,10 +25,10 @@ from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_ro
 from counterpoint.service.identity import Principal
 from counterpoint.service.pages.access import WORKERS, By, visible_session
 from counterpoint.service.pages.render import download, drawn
-from counterpoint.service.problems import unknown
-from counterpoint.service.views import receipt_json
 from counterpoint.session.handle import Released
 from counterpoint.session.session import Session
+from counterpoint.wire.documents import receipt_json
+from counterpoint.wire.problems import unknown
 
 MOST = 30
 """How many answers a page shows."""

@@ -26,15 +26,15 @@ from litestar import Request, Response, post
 from counterpoint.errors import CounterpointError, InvalidRequest, LedgerError
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import exact
-from counterpoint.service import wire
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.pages.access import WORKERS, By, Form
 from counterpoint.service.pages.render import elsewhere
 from counterpoint.service.pages.session import SessionPlace, place_of, refusal, session_page
-from counterpoint.service.problems import unknown
 from counterpoint.session.handle import Handle, Quote
 from counterpoint.session.questions import GivenTerms
 from counterpoint.session.session import Session
+from counterpoint.wire.problems import unknown
+from counterpoint.wire.requests import MECHANISMS, REQUESTS, check_size, decode_mechanism, decode_request, fields_of
 
 
 @post("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
@@ -95,15 +95,15 @@ _MECHANISM = "a mechanism such as Laplace(epsilon=0.1, asks=5)"
 def question(text: str) -> Any:
     """The request that was typed."""
     said = _said(text, "request", _QUESTION)
-    wire.checked(said)
-    return wire.request(said)
+    check_size(said)
+    return decode_request(said)
 
 
 def mechanism(text: str) -> Mechanism:
     """The mechanism that was typed."""
     said = _said(text, "mechanism", _MECHANISM)
-    wire.checked(said)
-    return wire.mechanism(said)
+    check_size(said)
+    return decode_mechanism(said)
 
 
 def _said(text: str, field: str, example: str) -> dict[str, Any]:
@@ -120,8 +120,8 @@ def _call(node: ast.expr, field: str) -> dict[str, Any]:
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError
     name = node.func.id
-    listed = wire.MECHANISMS if field == "mechanism" else wire.REQUESTS
-    places = wire.fields_of(name) if name in listed else ()
+    listed = MECHANISMS if field == "mechanism" else REQUESTS
+    places = fields_of(name) if name in listed else ()
     if len(node.args) > len(places) or any(keyword.arg is None for keyword in node.keywords):
         raise ValueError
     given = [*zip(places, node.args, strict=False), *((str(keyword.arg), keyword.value) for keyword in node.keywords)]

@@ -13,7 +13,6 @@ from litestar import Request, Response, get, post
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
 from counterpoint.ledger.state import Grant
-from counterpoint.service import wire
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
 from counterpoint.service.pages.access import OVERSEERS, By, Form, visible_grants, visible_timeline
@@ -21,8 +20,9 @@ from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
-from counterpoint.service.problems import unknown
 from counterpoint.service.registry import GrantedSession, Registry, later
+from counterpoint.wire.problems import unknown
+from counterpoint.wire.requests import named, MECHANISMS, decode_loss
 
 MEASURES = {
     "PureDP": ("epsilon",),
@@ -66,7 +66,7 @@ def grant(registry: TheRegistry, by: By, data: Form) -> Response[Any]:
             registry.grantee(form.get("to", "")),
             _loss(form),
             until=later(_until(form.get("until", ""))),
-            mechanisms=[wire.named(name) for name in wire.MECHANISMS if name in chosen] or None,
+            mechanisms=[named(name) for name in MECHANISMS if name in chosen] or None,
             id=request_id(form.get("once")),
         )
     except LedgerError:
@@ -127,7 +127,7 @@ def _page(
         analysts=analysts,
         data_sets=data_sets,
         measures=tuple(MEASURES),
-        mechanisms=wire.MECHANISMS,
+        mechanisms=MECHANISMS,
     )
 
 
@@ -180,7 +180,7 @@ def _given(registry: Registry, who: Principal, text: str) -> GrantedSession:
 def _loss(form: dict[str, str]) -> Any:
     measure = form.get("measure", "")
     amounts = (form.get("amount", "").strip(), form.get("delta", "").strip())
-    return wire.loss({"measure": measure, **dict(zip(MEASURES.get(measure, ()), amounts, strict=False))})
+    return decode_loss({"measure": measure, **dict(zip(MEASURES.get(measure, ()), amounts, strict=False))})
 
 
 def _until(text: str) -> datetime | None:

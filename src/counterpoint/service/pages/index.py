@@ -18,9 +18,9 @@ from counterpoint.service.pages.access import OVERSEERS, By, source_words, visib
 from counterpoint.service.pages.render import drawn, page, refreshing
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
-from counterpoint.service.problems import SessionId
 from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
+from counterpoint.wire.problems import SessionId
 
 _DAYS = 90
 _SOON = 7 * 86_400

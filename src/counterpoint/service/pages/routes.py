@@ -14,7 +14,7 @@ from counterpoint.service.identity import SignedIn
 from counterpoint.service.limits import Limiting
 from counterpoint.service.pages import access, answers, forms, grants, history, index, ledger, session
 from counterpoint.service.pages.render import HEADERS, elsewhere, page, sheet
-from counterpoint.service.problems import problem
+from counterpoint.wire.problems import problem
 
 _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 28 24"><path d="M2 18h6v-6h7V6h11" fill="none" '

@@ -39,11 +39,11 @@ from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
 from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
 from counterpoint.service.pages.words import at_most, figure, moment
-from counterpoint.service.problems import SessionId, problem
 from counterpoint.service.registry import Registry
 from counterpoint.session.handle import Quote
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
+from counterpoint.wire.problems import SessionId, problem
 
 
 @dataclass(frozen=True, slots=True)

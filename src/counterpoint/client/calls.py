@@ -32,7 +32,7 @@ from functools import wraps
 from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from counterpoint.errors import CounterpointError, NotAllowed, ServiceFailed
-from counterpoint.service.problems import error_of
+from counterpoint.wire.problems import error_of
 
 LONGEST_PAUSE = 30.0
 """For how many seconds a call waits at most before it is sent again."""

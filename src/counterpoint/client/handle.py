@@ -18,7 +18,7 @@ that failed on its way is made again from the same memory with the same coins, a
 >>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.mechanisms import Ask, Postprocessor
 >>> from counterpoint.encoding import Value
->>> from counterpoint.service.client import codec
+>>> from counterpoint.client import codec
 >>> class AsksTwice(Postprocessor, Value, frozen=True):
 ...     def start(self):
 ...         return None
@@ -39,6 +39,8 @@ from typing import Any, NoReturn, TypeAlias
 
 from msgspec.structs import replace
 
+from counterpoint.client import codec
+from counterpoint.client.calls import Call, Calls, Reaction, Remote, Runner, not_served, served
 from counterpoint.coins.coins import Coins
 from counterpoint.coins.secure import SecureCoins
 from counterpoint.composition.rule import Rule
@@ -54,12 +56,11 @@ from counterpoint.numbers import Exact, Number
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.queries.request import Prepared
-from counterpoint.service import wire
-from counterpoint.service.client import codec
-from counterpoint.service.client.calls import Call, Calls, Reaction, Remote, Runner, not_served, served
-from counterpoint.service.problems import SessionId
 from counterpoint.session.fit import explained
 from counterpoint.session.handle import Released, error_of, public_part, series_of
+from counterpoint.wire.documents import read_mechanism, read_prepared, read_released
+from counterpoint.wire.problems import SessionId
+from counterpoint.wire.requests import EXACT, encode_public
 
 
 class RemoteHandle(Remote):
@@ -69,7 +70,7 @@ class RemoteHandle(Remote):
         self._service = service
         self._id = SessionId.read(said["handle"])
         self._grid, self._made_up = Fraction(said["grid"]), bool(said["made_up"])
-        self.mechanism = codec.mechanism_of(said)
+        self.mechanism = read_mechanism(said)
 
     @property
     def path(self) -> Path:
@@ -84,17 +85,17 @@ class RemoteHandle(Remote):
     @served
     def ask(self, /, request: object = None, *, id: str | None = None, **options: Any) -> Calls[Any]:
         """Ask; the answer is in the request's units. The same `id` gets the same answer."""
-        body: dict[str, Any] = {"options": {name: codec.option(name, given) for name, given in options.items()}}
+        body: dict[str, Any] = {"options": {name: codec.encode_option(name, given) for name, given in options.items()}}
         if request is not None:
-            body["request"] = codec.request(request)
-        said = yield Call("POST", f"/v1/handles/{self._id}/asks", body, codec.own(id))
-        return codec.released_of(said).in_units()
+            body["request"] = codec.encode_request(request)
+        said = yield Call("POST", f"/v1/handles/{self._id}/asks", body, codec.request_id(id))
+        return read_released(said).in_units()
 
     @served
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> Calls[Any]:
         """How far off the answer to this request would be at most, with this probability; nothing is asked."""
-        sure = codec.number(probability, "probability")
-        body = {"request": codec.request(request), "probability": sure, "simultaneous": simultaneous}
+        sure = codec.encode_number(probability, "probability")
+        body = {"request": codec.encode_request(request), "probability": sure, "simultaneous": simultaneous}
         said = yield Call("POST", f"/v1/handles/{self._id}/errors", body)
         most = Exact(said["exact"])
         return int(most) if said["whole"] else most
@@ -210,13 +211,13 @@ class PostprocessedHandle(RemoteHandle):
     @served
     def ask(self, /, request: object = None, *, id: str | None = None, **options: Any) -> Calls[Any]:
         """Ask the postprocessor; the answer is in the request's units. The same `id` gets the same answer."""
-        asked = None if request is None else codec.request(request)
+        asked = None if request is None else codec.encode_request(request)
         prepared = None if asked is None else (yield from self._prepared(asked))
         public = public_part(self.mechanism, prepared, options)
         message = Ask(public) if prepared is None else replace(prepared.message(), public=public)
         if not self.mechanism.accepts(message):
             raise InvalidRequest(explained(self.mechanism, public, prepared) or "this ask is not accepted")
-        own = codec.own(id)
+        own = codec.request_id(id)
         answer = yield Reaction(lambda run: self._reacted(run, own, asked, message))
         if id is None:  # nothing will ask for it again
             self._answers.pop(own, None)
@@ -224,7 +225,7 @@ class PostprocessedHandle(RemoteHandle):
 
     def _reacted(self, run: Callable[[Calls[Any]], Any], id: str, asked: dict[str, str] | None, message: Ask) -> Plain:
         """Let the postprocessor react; what it remembers is kept only if nothing went wrong on the way."""
-        body = encode((None if asked is None else asked[wire.EXACT], message.public))
+        body = encode((None if asked is None else asked[EXACT], message.public))
         with self._lock:
             if id in self._answers:
                 before, answer = self._answers[id]
@@ -270,20 +271,20 @@ class PostprocessedHandle(RemoteHandle):
         """What the mechanism in the service answers to one ask of a postprocessor."""
         key = number, encode(public)
         if key not in attempt.told:
-            body = {"public": wire.publicly(public), **({} if asked is None else {"request": asked})}
+            body = {"public": encode_public(public), **({} if asked is None else {"request": asked})}
             try:
                 said = yield Call("POST", f"/v1/handles/{self._id}/asks", body, f"{attempt.id}/{number}")
             except CounterpointError as error:
                 if getattr(error, "__notes__", ()):
                     error.__notes__ = [f"Repeat the ask with id={attempt.id!r}: it goes on where it was."]
                 raise
-            attempt.told[key] = codec.released_of(said).answer, bool(said["halted"])
+            attempt.told[key] = read_released(said).answer, bool(said["halted"])
         return attempt.told[key]
 
     @served
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> Calls[Any]:
         """How far off the answer would be, where the postprocessors state that; else `NotCovered`."""
-        prepared = yield from self._prepared(codec.request(request))
+        prepared = yield from self._prepared(codec.encode_request(request))
         return error_of(self.mechanism, prepared, probability, simultaneous)
 
     @property
@@ -295,4 +296,4 @@ class PostprocessedHandle(RemoteHandle):
 
     def _prepared(self, asked: dict[str, str]) -> Calls[Prepared]:
         said = yield Call("POST", f"/v1/handles/{self._id}/preparations", {"request": asked})
-        return codec.prepared_of(said["exact"])
+        return read_prepared(said)

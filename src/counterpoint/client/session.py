@@ -9,6 +9,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any, NoReturn, Unpack
 
+from counterpoint.client import codec
+from counterpoint.client.calls import Call, Calls, Remote, Runner, not_served, served
+from counterpoint.client.handle import PostprocessedHandle, RemoteHandle, around, begun, not_covered
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.display.markup import Picture
 from counterpoint.display.timeline_svg import TimelinePicture
@@ -22,13 +25,21 @@ from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.queries.request import Request
-from counterpoint.service.client import codec
-from counterpoint.service.client.calls import Call, Calls, Remote, Runner, not_served, served
-from counterpoint.service.client.handle import PostprocessedHandle, RemoteHandle, around, begun, not_covered
-from counterpoint.service.problems import NotFound, SessionId
 from counterpoint.session.handle import Quote
 from counterpoint.session.questions import GivenTerms, presented, terms, wanted_error
 from counterpoint.sql_requests.select import sql
+from counterpoint.wire.documents import (
+    read_answer,
+    read_certificate,
+    read_fact,
+    read_loss,
+    read_quote,
+    read_receipt,
+    read_remaining,
+    read_rule,
+    read_timeline,
+)
+from counterpoint.wire.problems import NotFound, SessionId
 
 
 class RemoteSession(Remote):
@@ -56,19 +67,19 @@ class RemoteSession(Remote):
     @served
     def rule(self) -> Calls[Rule]:
         """The rule that decides."""
-        return codec.rule_of((yield Call("GET", self._url)))
+        return read_rule((yield Call("GET", self._url)))
 
     @property
     @served
     def loss(self) -> Calls[Loss]:
         """What has been lost so far; reading it changes nothing."""
-        return codec.loss_of((yield Call("GET", self._url))["loss"])
+        return read_loss((yield Call("GET", self._url))["loss"])
 
     @property
     @served
     def remaining(self) -> Calls[Remaining]:
         """The largest further PureDP that fits, and the delta that is left; for anything else, `would_cost`."""
-        return codec.remaining_of((yield Call("GET", self._url)))
+        return read_remaining((yield Call("GET", self._url)))
 
     @property
     @served
@@ -80,13 +91,13 @@ class RemoteSession(Remote):
     def loss_at(self, *, distance: int) -> Calls[Loss]:
         """What has been lost between data that differ in `distance` units, at a distance fixed in advance."""
         query = {"distance": whole(distance, 0, "distance")}
-        return codec.loss_of((yield Call("GET", f"{self._url}/loss", query=query)))
+        return read_loss((yield Call("GET", f"{self._url}/loss", query=query)))
 
     @served
     def epsilon_for(self, request: object, **on: Unpack[GivenTerms]) -> Calls[Exact]:
         """The least epsilon of four digits at which an answer keeps this `error` or `rank_error`; nothing happens."""
         wanted_error(on)
-        body = {"request": codec.request(request), **codec.terms(on)}
+        body = {"request": codec.encode_request(request), **codec.encode_terms(on)}
         return Exact((yield Call("POST", f"{self._url}/epsilons", body))["exact"])
 
     @served
@@ -103,18 +114,23 @@ class RemoteSession(Remote):
             if on:
                 heads = ", ".join(f"{name}=" for name in on)
                 raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
-            return (yield from self._quoted(mechanism, codec.launch(mechanism, of, last)))
+            return (yield from self._quoted(mechanism, codec.encode_launch(mechanism, of, last)))
         terms(**on)
-        body = {"request": codec.request(mechanism), "of": codec.followed(of), "last": last, **codec.terms(on)}
-        return codec.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+        body = {
+            "request": codec.encode_request(mechanism),
+            "of": codec.encode_followed(of),
+            "last": last,
+            **codec.encode_terms(on),
+        }
+        return read_quote((yield Call("POST", f"{self._url}/quotes", body)))
 
     def _quoted(self, mechanism: object, body: dict[str, Any]) -> Calls[Quote]:
         """What a launch would cost; behind postprocessors it costs the same, if the claim outlives them."""
-        quoted = codec.quote_of((yield Call("POST", f"{self._url}/quotes", body)))
+        quoted = read_quote((yield Call("POST", f"{self._url}/quotes", body)))
         if not isinstance(mechanism, Postprocessed) or quoted.mechanism is None:
             return quoted
         whole = around(mechanism, quoted.mechanism)
-        refused = not_covered(whole.claim, codec.rule_of((yield Call("GET", self._url))))
+        refused = not_covered(whole.claim, read_rule((yield Call("GET", self._url))))
         if refused is None:
             return Quote(whole.claim.loss, quoted.after, quoted.refusal, whole)
         return Quote(whole.claim.loss, None, f"{type(refused).__name__}: {refused}", whole)
@@ -123,16 +139,16 @@ class RemoteSession(Remote):
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
         """Launch what answers this request, and ask it once; the answer is the one that a local session gives."""
         checked = terms(**on)
-        body = {"request": codec.request(request), **codec.terms(on)}
-        said = yield Call("POST", f"{self._url}/questions", body, codec.own(id))
-        return presented(request, codec.provenance_of(said), checked.suppress)
+        body = {"request": codec.encode_request(request), **codec.encode_terms(on)}
+        said = yield Call("POST", f"{self._url}/questions", body, codec.request_id(id))
+        return presented(request, read_answer(said), checked.suppress)
 
     @served
     def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
         """Ask what a SELECT of aggregates says, on the terms of `ask`."""
         query, checked = sql(text), terms(**on)
-        said = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.terms(on)}, codec.own(id))
-        return presented(query, codec.provenance_of(said), checked.suppress)
+        said = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.encode_terms(on)}, codec.request_id(id))
+        return presented(query, read_answer(said), checked.suppress)
 
     @served
     def launch(
@@ -144,10 +160,10 @@ class RemoteSession(Remote):
         id: str | None = None,
     ) -> Calls[RemoteHandle]:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
-        body = codec.launch(mechanism, of, last)
+        body = codec.encode_launch(mechanism, of, last)
         if isinstance(mechanism, Postprocessed):
             yield from self._must_be_covered(mechanism, body)
-        said = yield Call("POST", f"{self._url}/launches", body, codec.own(id))
+        said = yield Call("POST", f"{self._url}/launches", body, codec.request_id(id))
         if isinstance(mechanism, Postprocessed):
             return PostprocessedHandle(self._service, said, mechanism)
         return RemoteHandle(self._service, said)
@@ -155,9 +171,9 @@ class RemoteSession(Remote):
     def _must_be_covered(self, mechanism: Postprocessed, body: dict[str, Any]) -> Calls[None]:
         """Refuse what a local session would not launch behind a postprocessor, before anything is paid."""
         begun(mechanism, halted=False)  # a postprocessor that cannot start is found out for free
-        fitted = codec.quote_of((yield Call("POST", f"{self._url}/quotes", body))).mechanism
+        fitted = read_quote((yield Call("POST", f"{self._url}/quotes", body))).mechanism
         assert fitted is not None
-        rule = codec.rule_of((yield Call("GET", self._url)))
+        rule = read_rule((yield Call("GET", self._url)))
         refused = not_covered(around(mechanism, fitted).claim, rule)
         if refused is not None:
             raise refused
@@ -173,11 +189,11 @@ class RemoteSession(Remote):
     ) -> "Calls[RemoteSession]":
         """A session inside this one with a budget of its own, charged here at once; what it leaves stays reserved."""
         body = {
-            "within": codec.loss(within),
+            "within": codec.encode_loss(within),
             "delta": _number(delta, "delta"),
             "sampled": _number(sampled, "sampled"),
         }
-        said = yield Call("POST", f"{self._url}/delegations", body, codec.own(id))
+        said = yield Call("POST", f"{self._url}/delegations", body, codec.request_id(id))
         return RemoteSession(self._service, said["session"])
 
     @served
@@ -191,9 +207,9 @@ class RemoteSession(Remote):
         id: str | None = None,
     ) -> "Calls[RemotePartition]":
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k of these at once."""
-        each = list(map(codec.loss, within)) if isinstance(within, list | tuple) else codec.loss(within)
+        each = list(map(codec.encode_loss, within)) if isinstance(within, list | tuple) else codec.encode_loss(within)
         body = {"by": by, "k": k, "within": each, "delta_total": _number(delta_total, "delta_total")}
-        said = yield Call("POST", f"{self._url}/partitions", body, codec.own(id))
+        said = yield Call("POST", f"{self._url}/partitions", body, codec.request_id(id))
         return RemotePartition(self._service, said)
 
     @served
@@ -212,13 +228,13 @@ class RemoteSession(Remote):
         names = mechanism_names(mechanisms)
         body = {
             "to": to,
-            "within": codec.loss(within),
+            "within": codec.encode_loss(within),
             "until": None if until is None else until.isoformat(),
             "mechanisms": None if names is None else list(names),
             "delta": _number(delta, "delta"),
             "sampled": _number(sampled, "sampled"),
         }
-        said = yield Call("POST", self._grants, body, codec.own(id))
+        said = yield Call("POST", self._grants, body, codec.request_id(id))
         return RemoteSession(self._service, said["session"])
 
     @served
@@ -247,7 +263,7 @@ class RemoteSession(Remote):
     @served
     def certificate(self) -> Calls[Certificate]:
         """Why the loss is what it is: the rule's derivation, on what was launched."""
-        return codec.certificate_of((yield Call("GET", f"{self._url}/certificate")))
+        return read_certificate((yield Call("GET", f"{self._url}/certificate")))
 
     @served
     def record(self) -> Calls[list[str]]:
@@ -260,7 +276,7 @@ class RemoteSession(Remote):
         """The session as a timeline, drawn here from what the service sends; `by="time"` places events by time."""
         if by not in ("order", "time"):
             raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-        return TimelinePicture(codec.timeline_of((yield Call("GET", f"{self._url}/timeline", query={"by": by}))))
+        return TimelinePicture(read_timeline((yield Call("GET", f"{self._url}/timeline", query={"by": by}))))
 
     def events(self, seconds: float | None = None) -> Any:
         """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
@@ -278,15 +294,14 @@ class RemoteSession(Remote):
         after: int | None = 0
         while after is not None:
             page = yield Call("GET", f"{self._url}/history", query={"after": after})
-            facts += map(codec.fact_of, page["facts"])
+            facts += map(read_fact, page["facts"])
             after = page["next"]
         return tuple(facts)
 
     @served
     def receipt(self, id: str) -> Calls[tuple[Signed, Disclosure]]:
         """A signed receipt for the answer to the request with this id, and what opens its answer to others."""
-        said = (yield Call("GET", f"{self._url}/receipts", query={"id": id}))["receipt"]
-        return Signed(said["receipt"], said["signature"]), Disclosure(**said["disclosed"])
+        return read_receipt((yield Call("GET", f"{self._url}/receipts", query={"id": id})))
 
     @property
     @served
@@ -339,8 +354,8 @@ class RemotePartition(Remote):
         self._service = service
         self._id = SessionId.read(said["partition"])
         self._by: str = said["by"]
-        self.loss = codec.loss_of(said["charged"])
-        self.within = tuple(map(codec.loss_of, each)) if isinstance(each, list) else codec.loss_of(each)
+        self.loss = read_loss(said["charged"])
+        self.within = tuple(map(read_loss, each)) if isinstance(each, list) else read_loss(each)
 
     @served
     def __getitem__(self, key: str | int | float | bool | Fraction) -> Calls[RemoteSession]:
@@ -350,10 +365,10 @@ class RemotePartition(Remote):
     @served
     def part(self, key: str | int | float | bool | Fraction, *, within: Loss) -> Calls[RemoteSession]:
         """The same part with this budget, if it is new: one that finds its place among the declared losses."""
-        return (yield from self._part(key, codec.loss(within)))
+        return (yield from self._part(key, codec.encode_loss(within)))
 
     def _part(self, key: object, within: dict[str, str] | None) -> Calls[RemoteSession]:
-        body = {"key": codec.key(key), "within": within}
+        body = {"key": codec.encode_key(key), "within": within}
         said = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
         return RemoteSession(self._service, said["session"])
 
@@ -375,4 +390,4 @@ def _placed(service: Runner, said: dict[str, Any]) -> RemoteHandle | RemoteSessi
 
 
 def _number(given: Number | None, what: str) -> str | None:
-    return None if given is None else codec.number(given, what)
+    return None if given is None else codec.encode_number(given, what)

@@ -11,13 +11,13 @@ the public part that a postprocessor in the client sends with an ask. Every tag 
 anything is made of it, and what was made must have this very encoding, so that a field which the class does not have,
 or has twice, is an error here too.
 
->>> mechanism({"mechanism": "Laplace", "epsilon": 0.5, "asks": 3})
+>>> decode_mechanism({"mechanism": "Laplace", "epsilon": 0.5, "asks": 3})
 Laplace(epsilon=0.5, asks=3)
->>> mechanism({"mechanism": "Laplace", "epsilon": 0.5, "ask": 3})
+>>> decode_mechanism({"mechanism": "Laplace", "epsilon": 0.5, "ask": 3})
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidRequest: Laplace has no field 'ask'; it has epsilon, asks, clamp
->>> mechanism(exactly(cp.Laplace("1/3"), "mechanism")) == cp.Laplace("1/3")
+>>> decode_mechanism(encode_exactly(cp.Laplace("1/3"), "mechanism")) == cp.Laplace("1/3")
 True
 """
 
@@ -109,7 +109,7 @@ def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
     return tuple(named(name) for name in (EXACT_MECHANISMS if field == "mechanism" else MEASURES))
 
 
-def exactly(value: object, field: str) -> dict[str, str]:
+def encode_exactly(value: object, field: str) -> dict[str, str]:
     """How our own client says a mechanism, a request or a measure; `NotAllowed` if it is not on the list."""
     if type(value) not in _classes(field):
         names = ", ".join(kind.__name__ for kind in _classes(field))
@@ -117,26 +117,26 @@ def exactly(value: object, field: str) -> dict[str, str]:
     return {EXACT: encode(value).decode()}
 
 
-def publicly(value: Plain) -> dict[str, str]:
+def encode_public(value: Plain) -> dict[str, str]:
     """How our own client says the public part of an ask; the service refuses classes that are not on its list."""
     return {EXACT: encode(value).decode()}
 
 
-def mechanism(said: object) -> Mechanism:
+def decode_mechanism(said: object) -> Mechanism:
     """The mechanism that was named, with its parameters."""
     made = _made(said, "mechanism", MECHANISMS)
     assert isinstance(made, Mechanism)
     return made
 
 
-def request(said: object) -> Any:
+def decode_request(said: object) -> Any:
     """The request that was named; requests may stand in its fields."""
     fields = _object(said, "request")
     if EXACT in fields:
         return _read_exactly(fields, "request")
     if fields.get("request") == SELECT:
         asking = _object(fields.get("asking"), "asking")
-        named = {str(name): request(one) for name, one in asking.items()}
+        named = {str(name): decode_request(one) for name, one in asking.items()}
         rest = {name: value for name, value in fields.items() if name not in ("request", "asking")}
         if not rest.keys() <= _OF_SELECT or named.keys() & _OF_SELECT:
             raise InvalidRequest(
@@ -146,17 +146,17 @@ def request(said: object) -> Any:
     return _made(fields, "request", REQUESTS)
 
 
-def loss(said: object) -> Loss:
+def decode_loss(said: object) -> Loss:
     """The loss that was named."""
     made = _made(said, "measure", MEASURES)
     assert isinstance(made, Loss)
     return made
 
 
-def public(said: object) -> Plain:
+def decode_public(said: object) -> Plain:
     """The public part of an ask: plain data, and in it only what the listed mechanisms are asked with.
 
-    >>> public(publicly((1, "two", Threshold(3), None)))
+    >>> decode_public(encode_public((1, "two", Threshold(3), None)))
     (1, 'two', Threshold(3), None)
     """
     fields = _object(said, EXACT)
@@ -166,7 +166,7 @@ def public(said: object) -> Plain:
     return made
 
 
-def checked(said: object, depth: int = DEPTH) -> None:
+def check_size(said: object, depth: int = DEPTH) -> None:
     """Refuse what is nested too deep or too large, before anything is made of it."""
     if depth < 0:
         raise InvalidRequest(f"what was sent is nested deeper than {DEPTH}")
@@ -178,7 +178,7 @@ def checked(said: object, depth: int = DEPTH) -> None:
         if len(said) > WIDTH:
             raise InvalidRequest(f"a list of {len(said)} entries was sent; at most {WIDTH} are read")
         for part in said.values() if isinstance(said, dict) else said:
-            checked(part, depth - 1)
+            check_size(part, depth - 1)
 
 
 def _at_most(text: str, longest: int) -> None:
@@ -232,7 +232,7 @@ def _plain_json(said: bytes) -> object:
 
 def _must_be_listed(said: object, tags: list[object]) -> None:
     """Refuse an object of another class, wherever it stands, and what is too deep or too large."""
-    checked(said)
+    check_size(said)
     parts = [said]
     while parts:
         part = parts.pop()
@@ -266,7 +266,7 @@ def _called(made: Callable[..., Any], name: str, fields: dict[str, Any], *, open
 def _value(said: object) -> Any:
     """A plain value; an object is a request inside a request, and a list inside a list is a tuple of keys."""
     if isinstance(said, dict):
-        return request(said)
+        return decode_request(said)
     if isinstance(said, list):
         return [tuple(part) if isinstance(part, list) else part for part in said]
     return said

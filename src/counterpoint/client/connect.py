@@ -31,12 +31,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeAlias, TypeVar
 
 import msgspec
 
+from counterpoint.client.calls import Call, Calls, Reaction, ServiceReply
+from counterpoint.client.service import Service
 from counterpoint.composition.rule import Remaining
 from counterpoint.errors import CounterpointError, InvalidParameter, NotAllowed
 from counterpoint.measures.loss import Loss
-from counterpoint.service.client import codec
-from counterpoint.service.client.calls import Call, Calls, Reaction, ServiceReply
-from counterpoint.service.client.service import Service
+from counterpoint.wire.documents import read_loss, read_remaining
 
 if TYPE_CHECKING:
     import httpx
@@ -62,8 +62,8 @@ Event: TypeAlias = LossChanged | ItemsArrived
 
 
 def _loss(said: dict[str, Any]) -> Event:
-    left = None if said["remaining"] is None else codec.remaining_of(said)
-    return LossChanged(codec.loss_of(said["loss"]), left)
+    left = None if said["remaining"] is None else read_remaining(said)
+    return LossChanged(read_loss(said["loss"]), left)
 
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Event]] = {

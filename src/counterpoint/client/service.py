@@ -4,12 +4,12 @@ from abc import abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from counterpoint.client import codec
+from counterpoint.client.calls import Call, Calls, Remote, Runner, served
+from counterpoint.client.session import RemoteSession
 from counterpoint.errors import InvalidRequest, NotAllowed
-from counterpoint.service.client import codec
-from counterpoint.service.client.calls import Call, Calls, Remote, Runner, served
-from counterpoint.service.client.session import RemoteSession
-from counterpoint.service.problems import unknown
-from counterpoint.service.wire import PAGE
+from counterpoint.wire.problems import unknown
+from counterpoint.wire.requests import PAGE
 
 
 class Service(Remote):
@@ -96,8 +96,8 @@ class RemoteStream(Remote):
         yield from self._extended(list(values), None if units is None else list(units), id)
 
     def _extended(self, items: list[object], owners: list[int | str] | None, id: str | None) -> Calls[None]:
-        body = {"items": [codec.item(item) for item in items], "owners": owners}
-        yield Call("POST", f"/v1/data-sets/{self._name}/items", body, codec.own(id))
+        body = {"items": [codec.encode_item(item) for item in items], "owners": owners}
+        yield Call("POST", f"/v1/data-sets/{self._name}/items", body, codec.request_id(id))
 
     def __repr__(self) -> str:
         return f"RemoteStream({self._name!r})"
@@ -113,7 +113,7 @@ class RemoteTable(Remote):
     @served
     def put(self, rows: object, *, id: str | None = None) -> Calls[None]:
         """Put one row, or a list of rows in this order, all of them or none; the same `id` puts them once."""
-        yield Call("POST", f"/v1/data-sets/{self._name}/rows", _rows(rows), codec.own(id))
+        yield Call("POST", f"/v1/data-sets/{self._name}/rows", _rows(rows), codec.request_id(id))
 
     @served
     def remove(self, /, *rows: object, id: str | None = None, **names: object) -> Calls[None]:
@@ -121,7 +121,7 @@ class RemoteTable(Remote):
         if len(rows) > 1 or (rows and names):
             raise InvalidRequest("give one list of rows to remove, or name one row by its unit and key")
         listed = rows[0] if rows else names
-        yield Call("POST", f"/v1/data-sets/{self._name}/removals", _rows(listed), codec.own(id))
+        yield Call("POST", f"/v1/data-sets/{self._name}/removals", _rows(listed), codec.request_id(id))
 
     def __repr__(self) -> str:
         return f"RemoteTable({self._name!r})"
@@ -142,7 +142,7 @@ def _rows(given: object) -> dict[str, Any]:
     listed = [given] if isinstance(given, Mapping) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(row, Mapping) for row in listed):
         raise InvalidRequest("a row is a mapping with the unit, the key and the columns; give one, or a list of them")
-    return {"rows": [codec.item(row) for row in listed]}
+    return {"rows": [codec.encode_item(row) for row in listed]}
 
 
 def _chosen(name: str, entry: dict[str, Any]) -> str:

@@ -1,0 +1,1 @@
+"""What a service and its clients send to each other; neither is imported here."""
