@@ -6,6 +6,7 @@ namespaces come first; a name stands in one of them if most users never write it
 
 from counterpoint import (
     answers as answers,
+    client as client,
     coins as coins,
     composition as composition,
     continual as continual,
@@ -16,7 +17,6 @@ from counterpoint import (
     measures as measures,
     mechanisms as mechanisms,
     schema as schema,
-    service as service,
     verify as verify,
 )
 from counterpoint.composition.fixed import compose as compose

@@ -29,7 +29,7 @@ from counterpoint.service.registry import GrantedSession, Registry, later
 from counterpoint.service.views import grant_json, session_json
 from counterpoint.session.session import Session
 from counterpoint.wire.problems import SessionId, unknown
-from counterpoint.wire.requests import named, EXACT_MECHANISMS, PAGE, decode_loss
+from counterpoint.wire.requests import EXACT_MECHANISMS, PAGE, decode_loss, named
 
 RECORD_PAGE = 1000
 """How many lines of a record are sent at once: it may be longer than what fits into memory."""

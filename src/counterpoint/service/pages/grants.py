@@ -22,7 +22,7 @@ from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
 from counterpoint.service.registry import GrantedSession, Registry, later
 from counterpoint.wire.problems import unknown
-from counterpoint.wire.requests import named, MECHANISMS, decode_loss
+from counterpoint.wire.requests import MECHANISMS, decode_loss, named
 
 MEASURES = {
     "PureDP": ("epsilon",),
