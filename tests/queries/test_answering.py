@@ -12,6 +12,7 @@ from counterpoint.engines.duckdb import EmbeddedEngine, silent_database
 from counterpoint.engines.engine import failed
 from counterpoint.errors import DataFailed, InvalidParameter, InvalidRequest
 from counterpoint.queries import fallback as answering
+from counterpoint.queries.plan import joined
 from counterpoint.session.session import Session
 
 
@@ -31,7 +32,7 @@ def asked(rng, most):
 
 def both_paths(table, compiled):
     """What the engine answers, and what is computed from the stored rows; the first raises if the engine fails."""
-    first = table._fetch(compiled.sql)
+    first = joined(compiled.plan, [table._fetch(sql) for sql in compiled.statements])
     second = answering.evaluated(compiled.plan, lambda: table.stored_rows(compiled.plan.columns()), held=700)
     return [compiled.request.read_rows(table.declaration, compiled.plan, rows) for rows in (first, second)]
 

@@ -19,6 +19,7 @@ from tests.engines import engines
 import counterpoint as cp
 from counterpoint.privacy.secret import Tally
 from counterpoint.queries.aggregates import ranks
+from counterpoint.queries.plan import joined
 
 CAP = 3
 NOWHERE = 987654321
@@ -225,12 +226,13 @@ def answers(table, case, worlds=ALL):
     source = case.source(table)
     part = source.part("world", NOWHERE)._compiled(case.request)
     numbers = ", ".join(f"({ALL.index(world)})" for world in worlds)
-    query = part.sql.replace(str(NOWHERE), "each_world.n")
-    fetched = {ALL.index(world): [] for world in worlds}
-    every = f"SELECT each_world.n, q.* FROM (VALUES {numbers}) AS each_world(n), LATERAL ({query}) AS q"
-    for number, *found in source._bound.engine.run(every):
-        fetched[number].append(tuple(found))
-    read = (part.request.read_rows(table.declaration, part.plan, rows) for rows in fetched.values())
+    fetched = {ALL.index(world): [[] for _ in part.statements] for world in worlds}
+    for place, sql in enumerate(part.statements):
+        query = sql.replace(str(NOWHERE), "each_world.n")
+        every = f"SELECT each_world.n, q.* FROM (VALUES {numbers}) AS each_world(n), LATERAL ({query}) AS q"
+        for number, *found in source._bound.engine.run(every):
+            fetched[number][place].append(tuple(found))
+    read = (part.request.read_rows(table.declaration, part.plan, joined(part.plan, rows)) for rows in fetched.values())
     return dict(zip(worlds, (raw if isinstance(raw, Tally | tuple) else (raw,) for raw in read), strict=True))
 
 

@@ -2,12 +2,14 @@
 
 import logging
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import count
 
 import pyarrow as pa
 import pytest
 from tests.engines import engines
 from tests.session.planted import ENGINES, always, at_random, by_count, by_value, planted
+from tests.sources import people
 
 import counterpoint as cp
 from counterpoint.session.session import Session
@@ -195,7 +197,7 @@ def test_a_reopening_that_comes_too_early_is_closed_again_and_counted(monkeypatc
     assert seen(asking, cp.count(), "x") == len(RICH)
 
 
-def test_several_count_distincts_within_a_little_memory_are_answered_however_many_units_there_are():
+def test_several_count_distincts_within_a_little_memory_take_one_path_however_many_units_there_are(caplog):
     def table(units):
         columns = {
             "p": [f"user{i:040d}" for i in range(units)],
@@ -206,6 +208,11 @@ def test_several_count_distincts_within_a_little_memory_are_answered_however_man
         return cp.Table(pa.table(columns), unit="p", rows_per_unit=2, columns=declared, memory="100MB")
 
     probe = cp.select(**{f"n{i}": cp.count_distinct(f"w >= {i}") for i in range(20)})
-    for units in (23_000, 30_000):
-        found = Session(table(units), within=cp.PureDP(2**50)).ask(probe, **EXACT)
+    for units in (23_000, 40_000, 160_000):
+        within = table(units)
+        found = Session(within, within=cp.PureDP(2**50)).ask(probe, **EXACT)
         assert [round(found[f"n{i}"]) for i in range(20)] == [units - i for i in range(20)]
+        with ThreadPoolExecutor(24) as pool:
+            counted = pool.map(partial(people.found, within), [cp.count_distinct()] * 24)
+            assert list(counted) == [(units,)] * 24
+    assert not caplog.records, "no engine failed: the time of the second path would tell how many units there are"

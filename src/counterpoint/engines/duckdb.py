@@ -25,7 +25,7 @@ counterpoint.errors.InvalidParameter: a table is read from a .parquet or .csv fi
 import atexit
 import os
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 from threading import Lock
 from types import MappingProxyType
@@ -78,6 +78,7 @@ class EmbeddedEngine:
         "_process_id",
         "_remove_folder",
         "_samples",
+        "_turn",
         "_versions",
     )
 
@@ -85,6 +86,8 @@ class EmbeddedEngine:
         self._connection: DuckDBPyConnection | None = connection
         self._remove_folder = None if folder is None else finalize(self, folder.remove)
         self._creating, self._joining = Lock(), Lock()
+        # Statements that run at the same time share the memory, and would fail from some number of rows on
+        self._turn: AbstractContextManager[object] = nullcontext() if folder is None else Lock()
         self._versions: dict[str, object] = {}
         self._samples = KeptTables(self.create, self.drop, _SAMPLES)
         self._process_id = os.getpid()
@@ -165,7 +168,7 @@ class EmbeddedEngine:
         self._with_cursor(run)
 
     def _with_cursor(self, work: "Callable[[DuckDBPyConnection], _T]") -> _T:
-        with self._cursor() as cursor:
+        with self._turn, self._cursor() as cursor:
             return self._attempt(lambda: work(cursor))
 
     def _cursor(self) -> "DuckDBPyConnection":

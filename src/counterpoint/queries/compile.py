@@ -9,8 +9,8 @@ declaration says (by one update of a live table, or by fewer rows), it has a sec
 >>> from counterpoint.schema.declaration import Named
 >>> from counterpoint.engines.dialects import DUCKDB
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
->>> compiler(declared, RowView("rows"), DUCKDB)(canonical(count(where="age >= 18"))).sql
-'SELECT COUNT(*) FROM rows WHERE c0 >= 18'
+>>> compiler(declared, RowView("rows"), DUCKDB)(canonical(count(where="age >= 18"))).statements
+('SELECT COUNT(*) FROM rows WHERE c0 >= 18',)
 """
 
 from collections.abc import Callable, Mapping
@@ -24,7 +24,7 @@ from counterpoint.engines.dialects import Dialect
 from counterpoint.errors import InvalidRequest
 from counterpoint.queries.aggregates import REQUESTS
 from counterpoint.queries.extremes import EXTREMES, TOPS
-from counterpoint.queries.plan import ByKeys, QueryPlan, statement
+from counterpoint.queries.plan import ByKeys, QueryPlan, statements
 from counterpoint.queries.quantiles import CHOICES
 from counterpoint.queries.request import Prepared, Request, describe_request
 from counterpoint.queries.select import SELECTS
@@ -57,7 +57,8 @@ class Compiled(NamedTuple):
     request: Request
     plan: QueryPlan
     prepared: Prepared
-    sql: str
+    statements: tuple[str, ...]
+    """One after the other, as `joined` reads what they return."""
 
 
 def compiler(declared: Declaration, view: RowView, dialect: Dialect) -> Callable[[bytes], Compiled]:
@@ -81,7 +82,7 @@ def compile_request(declared: Declaration, view: RowView, dialect: Dialect, requ
     if isinstance(plan.cells, ByKeys):
         plan = replace(plan, groups=_groups(declared, view, plan.cells))
     prepared = asked.prepare(view.moved or declared, plan)
-    return Compiled(asked, plan, prepared, statement(plan, view.rows, view.within, dialect))
+    return Compiled(asked, plan, prepared, statements(plan, view.rows, view.within, dialect))
 
 
 def _groups(declared: Declaration, view: RowView, cells: ByKeys) -> Groups | None:

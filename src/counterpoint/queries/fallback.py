@@ -13,7 +13,7 @@ the rows passes: a connection that was lost (`DataLost`), a table that was close
 >>> from counterpoint.queries.plan import ColumnTotal
 >>> plan = QueryPlan(ColumnTotal(0, 9), ((9,),), Between(1, 18, None))
 >>> rows = [(5, 41, "ann"), (7, 17, "bob"), (1, 18, "cid"), (None, 99, "dan")]
->>> fetched(plan, lambda: 1 // 0, lambda: iter(rows))
+>>> fetched(plan, ["SELECT ..."], lambda sql: 1 // 0, lambda: iter(rows))
 [(6,)]
 """
 
@@ -38,6 +38,7 @@ from counterpoint.queries.plan import (
     QueryPlan,
     Rows,
     Together,
+    joined,
     narrowed,
 )
 from counterpoint.schema.expressions.evaluate import Reading, StoredRow, Test, evaluator, term_reader
@@ -98,9 +99,11 @@ def _attempted(path: Callable[[], _T], *, last: bool = False) -> _T | DataFailed
         return failed(error)
 
 
-def fetched(plan: QueryPlan, run: Callable[[], Fetched], rows: Callable[[], Iterator[StoredRow]]) -> Fetched:
-    """What the statement of a plan returns, or the same from the stored rows: their columns, and their unit behind."""
-    return either(run, lambda: evaluated(plan, rows))
+def fetched(
+    plan: QueryPlan, sql: Sequence[str], run: Callable[[str], Fetched], rows: Callable[[], Iterator[StoredRow]]
+) -> Fetched:
+    """What the statements of a plan return, or the same from the stored rows: their columns, and their unit behind."""
+    return either(lambda: joined(plan, [run(one) for one in sql]), lambda: evaluated(plan, rows))
 
 
 def scanned(

@@ -30,9 +30,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from fractions import Fraction
 from functools import reduce
 from operator import add
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import msgspec
+from msgspec.structs import replace
 
 from counterpoint.engines.dialects import DUCKDB, Dialect
 from counterpoint.engines.emit import cast_to_wide, written_condition, written_term
@@ -208,6 +209,67 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
         written = written_condition(every, dialect, total=False)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     return _grouped(plan, source, dialect).sql(dialect=dialect.name)
+
+
+class Piece(NamedTuple):
+    """Part of a plan that one statement computes, and which of the plan's sums it gives for each cell."""
+
+    plan: QueryPlan
+    places: tuple[int, ...]
+
+
+def pieces(plan: QueryPlan) -> tuple[Piece, ...]:
+    """A plan in pieces, each of which counts units at most once, so that no statement needs memory for several counts.
+
+    An engine collects the units that it counts, and all COUNT(DISTINCT ...) of one statement at the same time. Within a
+    limited memory they would fail from some number of units on, and the time of the answer would show it. So the pieces
+    follow from the plan alone, and each is a statement by itself.
+
+    >>> both = Together((QueryPlan(Units(), ((1,),), None), QueryPlan(Units(), ((1,),), IsNull(0))), (1, 1))
+    >>> statements(QueryPlan(both, ((1,),), None), "rows")
+    ('SELECT COUNT(DISTINCT u) FROM rows', 'SELECT COUNT(DISTINCT u) FROM rows WHERE c0 IS NULL')
+    """
+    if not isinstance(plan.adds, Together):
+        return (Piece(plan, tuple(range(plan.adds.sums))),)
+    counts, others, places, start = list[Piece](), list[QueryPlan](), list[int](), 0
+    for part in plan.adds.plans:
+        if isinstance(part.adds, Units):
+            conditions = tuple(part for part in (plan.condition, part.condition) if part is not None)
+            narrowed_to = And(conditions) if conditions else None
+            counts.append(Piece(replace(plan, adds=part.adds, condition=narrowed_to), (start,)))
+        else:
+            others.append(part)
+            places += range(start, start + part.adds.sums)
+        start += part.adds.sums
+    if not others:
+        return tuple(counts)
+    return (Piece(replace(plan, adds=Together(tuple(others), (1,) * len(others))), tuple(places)), *counts)
+
+
+def statements(
+    plan: QueryPlan, table: str, within: Condition | None = None, dialect: Dialect = DUCKDB
+) -> tuple[str, ...]:
+    """The SQL of each piece of a plan; an engine runs one after the other."""
+    return tuple(statement(piece.plan, table, within, dialect) for piece in pieces(plan))
+
+
+def joined(plan: QueryPlan, fetched: Sequence[Sequence[Sequence[Any]]]) -> list[tuple[Any, ...]]:
+    """The rows of a plan's cells, from those that the statement of each piece returned.
+
+    >>> both = Together((QueryPlan(Units(), ((1,),), None), QueryPlan(Rows(), ((1,),), None)), (1, 1))
+    >>> joined(QueryPlan(both, ((1,),), None, ByKeys((4,), (("CA",), ("NY",)), (True,))), [[("CA", 7)], [("CA", 5)]])
+    [('CA', 5, 7)]
+    """
+    if len(fetched) == 1:
+        return [tuple(row) for row in fetched[0]]
+    keyed = 0 if plan.cells is None else len(plan.cells.columns)
+    found: dict[tuple[Any, ...], list[Any]] = {}
+    for piece, rows in zip(pieces(plan), fetched, strict=True):
+        for row in rows:
+            sums = found.setdefault(tuple(row[:keyed]), [0] * plan.adds.sums)
+            for place, value in zip(piece.places, row[keyed:], strict=True):
+                sums[place] = value
+    return [(*key, *sums) for key, sums in found.items()]
 
 
 def _in_cells(cells: Cells) -> list[Condition]:

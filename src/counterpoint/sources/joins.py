@@ -15,7 +15,7 @@ emitted like any other, over the joined rows. Only what a request mentions is jo
 >>> visits = Declaration("person", 5, "add-or-remove", (Named("page", text()),))
 >>> people = Joined("people", (Named("age", number(0, 120)),), on="u")
 >>> found = compile_joined(visits, RowView("visits"), [people], canonical(count(where="people.age >= 65")))
->>> found.compiled.sql.partition("(SELECT * FROM visits)")[2]
+>>> found.compiled.statements[0].partition("(SELECT * FROM visits)")[2]
 ' AS b LEFT JOIN beside AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
 >>> found.used
 ('people',)
@@ -249,7 +249,8 @@ class Beside:
         plan = request.compiled.plan
         return fallback.fetched(
             plan,
-            lambda: self._run(request.compiled.sql, joins, pins),
+            request.compiled.statements,
+            lambda sql: self._run(sql, joins, pins),
             lambda: self._joined_rows(plan, joins, pins),
         )
 

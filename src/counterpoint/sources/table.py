@@ -108,7 +108,8 @@ class Table(Source):
     cells, 10,000 unless up to a million are declared: a cell takes about 4 us and 1 kB of memory while it is answered.
     `unit_type`, "whole" or "text" (a list for several columns), states which values name one unit; without it a column
     of the unit that is declared as `whole()` or `text()` states it, or else the schema does (see `unit_keys`).
-    With `memory`, such as "2GB", the copy lies on disk, and the engine works within that memory (see `on_disk`).
+    With `memory`, such as "2GB", the copy lies on disk, and the engine works within that memory, on one statement at a
+    time, each of which counts units once: how many units there are must not decide whether an answer fits.
     """
 
     __slots__ = ("_bound", "_compile", "_limits", "_rows", "_samples", "_within")
@@ -319,7 +320,7 @@ class Table(Source):
                 "this request was prepared for a table with another declaration: prepare it with this table"
             )
         plan = compiled.plan
-        found = fallback.fetched(plan, lambda: self._fetch(compiled.sql), lambda: self.stored_rows(plan.columns()))
+        found = fallback.fetched(plan, compiled.statements, self._fetch, lambda: self.stored_rows(plan.columns()))
         return Secret(compiled.request.read_rows(self.declaration, plan, found))
 
     def stored_rows(self, columns: Iterable[int]) -> Iterator[StoredRow]:

@@ -316,7 +316,8 @@ class LiveTable(Feedable, Source):
         declared, place = self.declaration, self._place(pin)
         fetched = fallback.fetched(
             compiled.plan,
-            lambda: self._log.fetch(declared, compiled.sql, place),
+            compiled.statements,
+            lambda sql: self._log.fetch(declared, sql, place),
             lambda: self.stored_rows(place),
         )
         return Secret(compiled.request.read_rows(declared, compiled.plan, fetched))
