@@ -22,6 +22,11 @@ def test_a_number_means_the_same_however_it_is_typed(number):
     assert exact(number) == exact(str(number)) == exact(value) == value
 
 
+@pytest.mark.parametrize("text", ["7", "+7", "-7", "7.", ".7", "0.70", "7e2", "7E-2", "7.5e+1", "7/3", "-7/3", "7 / 3"])
+def test_these_spellings_of_numbers_are_read(text):
+    assert exact(text) == (Fraction(text.replace(" ", "")) if "/" in text else Fraction(Decimal(text)))
+
+
 @given(finite_floats)
 def test_a_float_is_the_decimal_that_it_prints_as(number):
     assert exact(number) == Fraction(Decimal(repr(number)))
@@ -73,6 +78,17 @@ def test_numpy_scalars_are_numbers():
         "0." + "1" * 401,
         10**500,
         Decimal("sNaN"),
+        "1_0",
+        "1_0/3",
+        "1/1_0",
+        "\u0661",
+        "\u0661/\u0663",
+        "0.5\n",
+        " 0.5",
+        "1/3\n",
+        "\uff11",
+        ".",
+        "1e",
     ],
 )
 def test_what_is_not_a_number_is_refused_at_once(nonsense):

@@ -6,7 +6,7 @@ from tests.service.registry import served
 
 from counterpoint.service.witness import WitnessBook, witness_application
 
-DEEP = {
+WRONG = {
     "objects": b'{"request":' * 20_000 + b"1" + b"}" * 20_000,
     "lists": b"[" * 500_000,
     "lists in a field": b'{"request":' + b"[" * 100_000 + b"]" * 100_000 + b"}",
@@ -15,6 +15,9 @@ DEEP = {
     "half a surrogate": b'{"request":{"request":"count","where":"\\ud800"},"epsilon":0.01}',
     "not UTF-8 at all": b"\xff\xfe",
     "nothing": b"",
+    "a name twice": b'{"request":{"request":"count"},"epsilon":0.01,"epsilon":9,"text":""}',
+    "a name twice, deeper": b'{"request":{"request":"count","where":"age > 3","where":"age > 4"},"epsilon":0.01}',
+    "a name twice, spelt otherwise": b'{"name":"eve","n\\u0061me":"dan","role":"analyst"}',
 }
 
 
@@ -30,8 +33,8 @@ def is_hardened(response):
     ) == ["nosniff"]
 
 
-@pytest.mark.parametrize("what", DEEP)
-def test_a_body_that_is_nested_too_deeply_or_not_utf8_is_its_callers_error(call, what):
+@pytest.mark.parametrize("what", WRONG)
+def test_a_body_that_is_nested_too_deeply_or_not_utf8_or_says_a_name_twice_is_its_callers_error(call, what):
     session = call.granted()
     routes = {
         "ann": (f"/v1/sessions/{session}/questions", f"/v1/sessions/{session}/quotes", f"/v1/sessions/{session}/sql"),
@@ -41,7 +44,7 @@ def test_a_body_that_is_nested_too_deeply_or_not_utf8_is_its_callers_error(call,
     for who, urls in routes.items():
         headers = {"Authorization": f"Bearer {call.keys[who]}", "Content-Type": "application/json"}
         for url in urls:
-            response = call.client.post(url, content=DEEP[what], headers=headers)
+            response = call.client.post(url, content=WRONG[what], headers=headers)
             assert response.status_code == 400, (url, response.text)
             assert response.headers["content-type"] == "application/problem+json" and is_hardened(response)
     assert call("carol", "GET", f"/v1/sessions/{session}").json()["loss"]["epsilon"] == 0
@@ -94,7 +97,7 @@ def test_the_witness_answers_any_bytes_and_serves_no_page_of_the_framework(tmp_p
     key = book.new_key("ledgers").shown()
     with TestClient(witness_application(book), raise_server_exceptions=False) as client:
         headers = {"Authorization": f"Bearer {key}", "Content-Type": "application/json"}
-        for body in DEEP.values():
+        for body in WRONG.values():
             response = client.post("/v1/heads", content=body[:60_000], headers=headers)
             assert response.status_code == 400 and is_hardened(response), response.text
         for path in (

@@ -57,6 +57,8 @@ is. Python reads and writes integers of at most 4300 digits.
 """
 _STORED_BITS = (10**STORED_DIGITS - 1).bit_length() - 1
 _STORED = re.compile(r"(-?[0-9]+)/([0-9]+)", re.ASCII)
+_SPELLING = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", re.ASCII)
+"""How a text may write a decimal. Python would also read 1_0 as ten, digits of other scripts, and white space."""
 _LONG = 1000
 """A ratio is written as one while both of its numbers are below this."""
 
@@ -116,21 +118,23 @@ def _ratio(text: str, what: str) -> Exact:
         return _in_range(Fraction(int(written[1]), int(written[2])), what)  # as we write them ourselves
     above, _, below = text.partition("/")
     if "/" in below:  # reading it again would recurse once for every slash
-        raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given")
-    bottom = exact(below.strip(), what)
+        raise InvalidParameter(_not_a_number(text, what))
+    bottom = exact(below.strip(" "), what)
     if bottom == 0:
         raise InvalidParameter(f"{what} must be a finite number, but its denominator is 0")
-    return _in_range(exact(above.strip(), what) / bottom, what)
+    return _in_range(exact(above.strip(" "), what) / bottom, what)
 
 
 def _decimal(value: object, what: str) -> Exact:
     text = str(value)
     if len(text) > _WRITTEN:
         raise InvalidParameter(_too_long(what))
+    if isinstance(value, str) and not _SPELLING.fullmatch(text):
+        raise InvalidParameter(_not_a_number(text, what))
     try:
         number = Decimal(text)
     except InvalidOperation:
-        raise InvalidParameter(f"{what} must be a number, but {text[:40]!r} was given") from None
+        raise InvalidParameter(_not_a_number(text, what)) from None
     if not number.is_finite():
         raise InvalidParameter(f"{what} must be a finite number, but {text} was given")
     exponent = number.as_tuple().exponent
@@ -149,6 +153,10 @@ def _in_range(value: Fraction, what: str) -> Exact:
 def _check_range(above: int, below: int, what: str) -> None:
     if below > LARGEST or abs(above) > LARGEST * below:
         raise InvalidParameter(_too_long(what))
+
+
+def _not_a_number(text: str, what: str) -> str:
+    return f"{what} must be a number, written as in 0.1, 1e-6 or 1/3, but {text[:40]!r} was given"
 
 
 def _too_long(what: str) -> str:

@@ -25,6 +25,7 @@ forgotten when 10,000 others have called since.
 """
 
 import ipaddress
+import json
 import logging
 import time
 from collections import Counter, OrderedDict
@@ -57,12 +58,32 @@ async def harden(message: Message, scope: Scope) -> None:
         message["headers"] = safe_headers(message.get("headers", ()), may_be_kept=asset)
 
 
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> None:
+    seen = Counter(name for name, _ in pairs)
+    if len(seen) < len(pairs):
+        name = next(name for name, times in seen.items() if times > 1)
+        raise ClientException(f"the body says {name[:80]!r} twice in one object")
+
+
+_NAMES = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=str, parse_float=str, parse_constant=str)
+"""Reads a body for the names in its objects alone: readers of JSON differ in which of two values they take."""
+
+
+def must_have_distinct_names(body: bytes) -> None:
+    """400 for a body with an object that has a name twice; what is not JSON is the other reader's to refuse."""
+    try:
+        _NAMES.decode(body.decode())
+    except json.JSONDecodeError:
+        return
+
+
 class StrictRequest(Request[Any, Any, Any]):
     """A request whose body may be any bytes."""
 
     async def json(self) -> Any:
-        """The body, read as JSON; 400 for one that is nested too deeply for the reader, or is not UTF-8."""
+        """The body, read as JSON; 400 if it is nested too deeply, is not UTF-8, or has a name twice in an object."""
         try:
+            must_have_distinct_names(await self.body())
             return await super().json()
         except RecursionError:
             raise ClientException("the body is nested too deeply") from None
