@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any
 
 from bench.table import Row, seconds
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.measures import ApproxDP, PureDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.claims import Claim
 

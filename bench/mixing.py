@@ -25,12 +25,13 @@ from typing import Any, NamedTuple
 
 from bench.filters import after, in_turns
 from bench.table import Row
+from counterpoint.composition.accumulator import Accumulator
 from counterpoint.composition.advanced import order_for
 from counterpoint.composition.best import SHARES, Division, MixedSum, Shares, union_within
 from counterpoint.composition.filters import Filter
 from counterpoint.errors import NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
-from counterpoint.measures.accumulator import Accumulator
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step
@@ -121,7 +122,7 @@ def largest(account: Accumulator, budget: Loss, measure: Callable[..., Loss]) ->
 
 def kept(each: Workload) -> float:
     """What a workload must at least have: 99 % of what it had, if its first launch has a delta."""
-    first = each.launches[0].added_response()
+    first = response_of(each.launches[0])
     return 0.99 * each.value(before(each.budget)) if first is not None and first[1] else 0.0
 
 

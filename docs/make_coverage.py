@@ -21,12 +21,11 @@ from counterpoint.coins.coins import Coins
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.measures.accumulator import Interaction
 from counterpoint.mechanisms.composite import Composite, Own
 from counterpoint.mechanisms.composite_parts import Context, Part
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Relation, k_sparse, static_parts
 from counterpoint.privacy.relations.steps import every_step
@@ -146,7 +145,7 @@ def odometer(loss: cp.Loss) -> cp.Odometer:
         cp.RenyiDP: lambda: cp.Odometer.renyi(8),
         cp.tCDP: lambda: cp.Odometer.tcdp(16),
     }
-    return built.get(type(loss), lambda: cp.Odometer(type(loss).odometer()))()
+    return built.get(type(loss), lambda: cp.Odometer(type(loss)))()
 
 
 def in_odometer(size: Size, interaction: Interaction) -> None:

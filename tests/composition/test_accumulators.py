@@ -11,7 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterpoint.composition.accumulator import Accumulator
 from counterpoint.composition.advanced import AdvancedSum
+from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum, Tail
+from counterpoint.composition.sums import ApproximateZCDPSum, GaussianSum, PureSum, TCDPSum, ZCDPSum
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import NotCovered
 from counterpoint.measures import (
@@ -26,12 +29,6 @@ from counterpoint.measures import (
     tCDP,
     zCDP,
 )
-from counterpoint.measures.accumulator import Accumulator
-from counterpoint.measures.approximate import ApproximateSum, Tail
-from counterpoint.measures.concentrated import ApproximateZCDPSum, TCDPSum, ZCDPSum
-from counterpoint.measures.gaussian import GaussianSum
-from counterpoint.measures.pure import PureSum
-from counterpoint.measures.renyi import RenyiSum
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
 DELTA, SLACK = Fraction(1, 10**6), Fraction(1, 2 * 10**6)

@@ -4,13 +4,13 @@ from fractions import Fraction
 
 import pytest
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.slots import Slots
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, State, accepted
 from counterpoint.privacy.claims import Charge, claim

@@ -17,6 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.advanced import order_for
 from counterpoint.composition.best import SHARES, MixedSum
 from counterpoint.composition.filters import Filter
@@ -24,7 +25,6 @@ from counterpoint.composition.one_order import GRAIN, UNIT
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, NotCovered
 from counterpoint.measures import ApproxDP, ApproxzCDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.relations import every_step
 

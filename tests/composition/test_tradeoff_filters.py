@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, TradeOff, curves, zCDP
-from counterpoint.measures.accumulator import Account
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.curves import lies_above_with, rest_after
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -166,7 +167,7 @@ def test_no_adaptive_analyst_gets_beyond_the_curve(menu, budget):
     rule = Filter(budget)
     tables = []
     for loss in menu:
-        response = loss.added_response()
+        response = response_of(loss)
         curve = loss if response is None else TradeOff.of_approx(*response)
         tables.append([(p, q) for p, q in curves.atoms(curve.vertices) if p or q])
 

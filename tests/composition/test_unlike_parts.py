@@ -19,6 +19,7 @@ from counterpoint.composition.slots import Slots
 from counterpoint.encoding import Value, decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, tCDP, zCDP
+from counterpoint.measures.conversions import response_of
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
@@ -218,7 +219,7 @@ LOSSES = [PureDP("0.7"), PureDP("1.4"), ApproxDP(0, "0.3")]
 
 
 def responses(losses):
-    return [RandomizedResponse(*loss.added_response()) for loss in losses]
+    return [RandomizedResponse(*response_of(loss)) for loss in losses]
 
 
 def creating(rule, menu, children):

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from msgspec.structs import force_setattr
 
 import counterpoint as cp
+from counterpoint.composition.accumulator import Account, Summand
+from counterpoint.composition.sums import PureSum
 from counterpoint.encoding import Value, decode, encode, encode_checked
 from counterpoint.errors import CounterpointError, Halted, InvalidParameter
 from counterpoint.ledger.sealed_rows import stored_row
 from counterpoint.ledger.sealing import DataKeys
 from counterpoint.ledger.state import Node, Row
-from counterpoint.measures.accumulator import Account, Summand
-from counterpoint.measures.pure import PureSum
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.numbers.exact import GIVEN_DIGITS, LARGEST, STORED_DIGITS, added_up, exact, taken_out

@@ -28,18 +28,21 @@ from counterpoint import (
     zCDP,
 )
 from counterpoint.composition import truncated
+from counterpoint.composition.accumulator import Accumulator
+from counterpoint.composition.parallel import PARTS_ON_CHANGING_DATA
+from counterpoint.composition.sums import SUMS
 from counterpoint.encoding import Value, decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import Unbounded
-from counterpoint.measures.accumulator import Accumulator, Interaction
-from counterpoint.measures.loss import EpsilonDelta, Loss
+from counterpoint.measures.conversions import RESPONSES, response_of
+from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms import Concurrent
 from counterpoint.mechanisms.composite_parts import Part
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.numbers import Interval, spell
 from counterpoint.numbers.exact import added_up, whole
 from counterpoint.numbers.parameters import Probability
-from counterpoint.privacy.claims import claim
+from counterpoint.privacy.claims import Interaction, claim
 from counterpoint.privacy.relations import every_step, first_pair_consistent, k_sparse
 from counterpoint.session.timeline import as_html, summary
 
@@ -74,19 +77,9 @@ class TotalVariation(Loss, Value, frozen=True):
         return TotalVariation(self.distance - total.distance) if isinstance(total, TotalVariation) else None
 
     @classmethod
-    def odometer(cls) -> "DistanceSum":
-        return DistanceSum()
-
-    @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["TotalVariation", str]:
         total = sum((copies * loss.distance for loss, copies in counted.items()), Fraction(0))
         return TotalVariation(min(Fraction(1), total)), "sum"
-
-    def added_response(self) -> EpsilonDelta:
-        return Fraction(0), self.distance
-
-    def part_on_changing_data(self) -> EpsilonDelta:
-        return Fraction(0), self.distance
 
     @property
     def example(self) -> str:
@@ -100,7 +93,7 @@ class DistanceSum(Accumulator, Value, frozen=True):
     theorem = "basic composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "DistanceSum":
-        epsilon, delta = loss.added_response() or (None, Fraction(0))
+        epsilon, delta = response_of(loss) or (None, Fraction(0))
         if epsilon != 0:
             self._not_covered(loss, "TotalVariation, and ApproxDP with an epsilon of 0")
         return DistanceSum(added_up(self.distance, delta))
@@ -112,6 +105,11 @@ class DistanceSum(Accumulator, Value, frozen=True):
     def fitting(self, budget: Loss) -> TotalVariation:
         (most,) = self._limits(budget, TotalVariation)
         return TotalVariation(max(Fraction(0), most - self.distance))
+
+
+RESPONSES[TotalVariation] = lambda loss: (Fraction(0), loss.distance)
+PARTS_ON_CHANGING_DATA[TotalVariation] = lambda loss: (Fraction(0), loss.distance)
+SUMS[TotalVariation] = DistanceSum
 
 
 # ------------------------------------------------------------------------------------------- a mechanism that has it

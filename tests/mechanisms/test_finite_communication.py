@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 
 import counterpoint as cp
 from counterpoint.coins.enumerated import EnumeratedCoins
+from counterpoint.composition.accumulator import entry
+from counterpoint.composition.tradeoff_rest import TradeOffRest
 from counterpoint.encoding import decode, encode
 from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.additive import Range
@@ -178,7 +180,7 @@ def test_a_trade_off_budget_admits_what_is_finite_in_any_measure_with_a_curve():
 
 
 def test_slots_of_curves_take_what_is_finite_and_everything_pure():
-    rule = cp.Slots([zCDP("0.02").added_curve("finite")])
+    rule = cp.Slots([entry(TradeOffRest.ENTERS, zCDP("0.02"), "finite")])
     assert rule.admit(rule.start(), cp.SparseVector(rho="0.02", asks=9).claim).groups == ()
     with pytest.raises(cp.errors.NotCovered, match="finite communication"):
         rule.admit(rule.start(), cp.SparseVector(rho="0.02").claim)
@@ -188,8 +190,8 @@ def test_slots_of_curves_take_what_is_finite_and_everything_pure():
 
 @pytest.mark.parametrize("loss", [zCDP("0.02"), zCDP(2), cp.RenyiDP(4, "0.1"), cp.tCDP("0.1", 9), zCDP(0)], ids=repr)
 def test_the_curve_of_a_divergence_is_one_that_it_proves(loss):
-    curve = loss.added_curve("finite")
-    assert loss.added_curve("memoryless") is loss.added_curve("endless") is None
+    curve = entry(TradeOffRest.ENTERS, loss, "finite")
+    assert all(entry(TradeOffRest.ENTERS, loss, how) is None for how in ("memoryless", "endless"))
     assert loss.implies(curve) and len(curve.vertices) <= 65
     if isinstance(loss, zCDP) and loss.rho:  # what has this rho, or nearly, has the curve: two normals, and a coin
         root = Fraction(str(float(2 * loss.rho) ** 0.5 * (1 - 1e-12)))

@@ -34,18 +34,21 @@ than the filter without a limit, and a refusal only takes choices from the analy
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from typing import ClassVar
 
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, entry
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded
-from counterpoint.measures import ApproxDP, PureDP, Unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.measures.loss import Loss
+from counterpoint.measures import ApproxDP, PureDP, Unbounded, zCDP
+from counterpoint.measures.conversions import response_of
+from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import precision
 from counterpoint.numbers.exact import added_up
 from counterpoint.numbers.rounding import DIGITS, root_below
 from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Interaction
 
 
 class AdvancedSum(Accumulator, Value, frozen=True):
@@ -62,6 +65,10 @@ class AdvancedSum(Accumulator, Value, frozen=True):
     0.053
     """
 
+    ENTERS: ClassVar[Entries[EpsilonDelta]] = {
+        zCDP: lambda loss, how: (2 * loss.rho, ZERO) if how == "one-shot" else None,
+    }
+
     delta: Fraction
     slack: Fraction
     variance: Fraction = Fraction(0)
@@ -73,7 +80,8 @@ class AdvancedSum(Accumulator, Value, frozen=True):
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "AdvancedSum":
         """Add a loss."""
-        added = loss.added_variance(interaction)
+        response = response_of(loss)
+        added = entry(self.ENTERS, loss, interaction) if response is None else (response[0] ** 2, response[1])
         if added is None:
             self._not_covered(
                 loss, "PureDP, ApproxDP, and zCDP of mechanisms that answer once (Whitehouse et al. 2023, Thm 6)"

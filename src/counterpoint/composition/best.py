@@ -55,16 +55,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, entry
 from counterpoint.composition.advanced import order_for
 from counterpoint.composition.one_order import UNIT, Payment, pure_within, renyi_room_at, reserve_for, spent, units_up
+from counterpoint.composition.renyi_sums import ApproximateSum, Tail, renyi_loss
+from counterpoint.composition.sums import GaussianSum
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.measures import ApproxDP, PureDP, Unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction, Summand
-from counterpoint.measures.approximate import ApproximateSum, Tail
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.measures.pure import largest_pure_below, pure_below, renyi_of
 from counterpoint.numbers.exact import added_up, taken_out
+from counterpoint.privacy.claims import Interaction
 
 
 class Division(Tagged, Value, frozen=True, cache_hash=True):
@@ -349,11 +352,11 @@ def count(loss: Loss, interaction: Interaction, orders: tuple[Fraction, ...]) ->
     >>> count(PureDP(0), "endless", (Fraction(2),)).renyi
     (0,)
     """
-    epsilon, delta = loss.added_response() or (None, ZERO)
-    pays = Payment(epsilon, loss.added_mu(interaction), delta)
+    epsilon, delta = response_of(loss) or (None, ZERO)
+    pays = Payment(epsilon, entry(GaussianSum.ENTERS, loss, interaction), delta)
     renyi = tuple(_units(loss, epsilon, order) for order in orders)
     if not pays.by_reserve and all(units is None for units in renyi):
-        loss.added_renyi(orders[0])  # says why not
+        renyi_loss(loss, orders[0])  # says why not
         raise NotCovered(f"{loss!r} has no place in any part of the default filter")
     return Counted(pays, renyi)
 
@@ -362,6 +365,6 @@ def _units(loss: Loss, epsilon: Fraction | None, order: Fraction) -> int | None:
     if epsilon is not None:
         return units_up(renyi_of(epsilon, order))
     try:
-        return units_up(loss.added_renyi(order))
+        return units_up(renyi_loss(loss, order))
     except NotCovered:
         return None

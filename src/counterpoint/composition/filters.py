@@ -24,23 +24,23 @@ from typing import ClassVar, Literal, get_args
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
+from counterpoint.composition.accumulator import Account, Accumulator, Summand
 from counterpoint.composition.advanced import AdvancedSum, Limited, order_for
 from counterpoint.composition.best import MixedSum, union_within
 from counterpoint.composition.one_order import BestSum, Terms
+from counterpoint.composition.renyi_sums import ApproximateSum, Tail
 from counterpoint.composition.rule import Remaining, Rule, summed_at
+from counterpoint.composition.sums import sum_for
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
 from counterpoint.measures import ApproxDP, PureDP
-from counterpoint.measures.accumulator import Account, Accumulator, Interaction, Summand
-from counterpoint.measures.approximate import ApproximateSum, Tail
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.renyi import OrderOrNone
 from counterpoint.numbers import Exact, spell
 from counterpoint.numbers.exact import bounded_down, exact, whole
-from counterpoint.numbers.parameters import PositiveOrNone, default
+from counterpoint.numbers.parameters import OrderOrNone, PositiveOrNone, default
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Claim, Interaction
 from counterpoint.privacy.relations import Relation
 
 By = Literal["best", "basic", "renyi", "advanced", "gaussian"]
@@ -165,7 +165,7 @@ class Filter(Rule, Value, frozen=True):
         if self.empty is not UNSET:
             return self.empty
         if self.by in (None, "basic"):
-            return budget.accumulator()
+            return sum_for(budget)
         assert isinstance(budget, ApproxDP)
         if self.by == "best" and self.alpha is None:
             return MixedSum(union_within(budget, self.slack))
@@ -210,7 +210,7 @@ class Filter(Rule, Value, frozen=True):
             return True
         if isinstance(child.budget, ApproxDP):
             return child.by == "basic" and isinstance(self.budget, ApproxDP)
-        return child.budget.accumulator() == self.budget.accumulator()
+        return sum_for(child.budget) == sum_for(self.budget)
 
     def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:
         fitting = account.fitting(self.budget)

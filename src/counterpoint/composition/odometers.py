@@ -18,19 +18,19 @@ from typing import Annotated, ClassVar, Literal, Self, TypeVar
 
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import Account, Accumulator
 from counterpoint.composition.advanced import AdvancedSum, order_for
 from counterpoint.composition.filters import Filter
+from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum, Tail
 from counterpoint.composition.rule import Rule, summed_at
+from counterpoint.composition.sums import TCDPSum, odometer_for
 from counterpoint.composition.time_uniform import Kind, TimeUniform, constant_for
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import RenyiDP, tCDP
-from counterpoint.measures.accumulator import Account, Accumulator
-from counterpoint.measures.approximate import ApproximateSum, Tail
+from counterpoint.measures import tCDP
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.renyi import above_one
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import exact, positive, probability
+from counterpoint.numbers.exact import above_one, exact, positive, probability
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -46,7 +46,7 @@ def _accumulator(given: object, _what: str) -> Accumulator:
     reason = ""
     if isinstance(given, type) and issubclass(given, Loss):
         try:
-            return given.odometer()
+            return odometer_for(given)
         except NotCovered as error:
             reason = f". Why not this one: {error}"
     raise InvalidParameter(
@@ -108,7 +108,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> Odometer.renyi(8).start().total
         RenyiDP(alpha=8, epsilon=0)
         """
-        return cls(RenyiDP(alpha, 0).accumulator())
+        return cls(RenyiSum(above_one(alpha, "alpha")))
 
     @classmethod
     def tcdp(cls, omega: Number) -> Self:
@@ -117,7 +117,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> Odometer.tcdp(20).start().total
         tCDP(rho=0, omega=20)
         """
-        return cls(tCDP(0, omega).accumulator())
+        return cls(TCDPSum(tCDP(0, omega)))
 
     @classmethod
     def filter(cls, delta: Number, tuned_for: Number, slack: Number | None = None) -> Self:
@@ -160,7 +160,7 @@ class Odometer(Rule, Value, frozen=True):
     def __repr__(self) -> str:
         measure = type(self.empty.total)
         with suppress(NotCovered):
-            if measure.odometer() == self.empty:
+            if odometer_for(measure) == self.empty:
                 return f"Odometer({measure.__name__})"
         return f"Odometer({self.empty!r})"
 
@@ -170,7 +170,7 @@ class Odometer(Rule, Value, frozen=True):
         It promises the budget, so it can be delegated, which an odometer cannot. The budget is a loss of the measure
         that is read, at the odometer's order and delta (`OneSidedDP` for the time-uniform odometers).
 
-        >>> from counterpoint import PureDP
+        >>> from counterpoint import PureDP, RenyiDP
         >>> Odometer(PureDP).within(PureDP(1)), Odometer.renyi(8).within(RenyiDP(8, 1))
         (Filter(PureDP(1)), Filter(RenyiDP(alpha=8, epsilon=1)))
         """

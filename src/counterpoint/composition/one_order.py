@@ -56,17 +56,20 @@ from typing import NamedTuple
 
 from msgspec.structs import force_setattr
 
+from counterpoint.composition.accumulator import ZERO, Accumulator, entry
 from counterpoint.composition.advanced import order_for
+from counterpoint.composition.renyi_sums import ApproximateSum, Tail, renyi_loss
+from counterpoint.composition.sums import GaussianSum
 from counterpoint.encoding import Tagged, Value
 from counterpoint.measures import ApproxDP, GaussianDP, Unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.measures.approximate import ApproximateSum, Tail
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
 from counterpoint.measures.pure import pure_below, renyi_of
 from counterpoint.numbers import normal_tail, precision
 from counterpoint.numbers.exact import added_up
 from counterpoint.numbers.rounding import DIGITS, short
+from counterpoint.privacy.claims import Interaction
 
 UNIT = 2**320
 GRAIN = 2.0**-320
@@ -260,8 +263,8 @@ class BestSum(Accumulator, Value, frozen=True):
         )
 
     def _payment(self, loss: Loss, interaction: Interaction) -> Payment:
-        epsilon, delta = loss.added_response() or (None, ZERO)
-        pays = Payment(epsilon, loss.added_mu(interaction), delta)
+        epsilon, delta = response_of(loss) or (None, ZERO)
+        pays = Payment(epsilon, entry(GaussianSum.ENTERS, loss, interaction), delta)
         if self.terms.alpha is None and not pays.by_reserve:
             self._not_covered(
                 loss, 'PureDP, ApproxDP, and GaussianDP with finite communication; for zCDP and Renyi use by="best"'
@@ -271,7 +274,7 @@ class BestSum(Accumulator, Value, frozen=True):
     def _renyi(self, loss: Loss, epsilon: Fraction | None) -> int:
         alpha = self.terms.alpha
         assert alpha is not None
-        return units_up(loss.added_renyi(alpha)) if epsilon is None else renyi_units(epsilon, alpha)
+        return units_up(renyi_loss(loss, alpha)) if epsilon is None else renyi_units(epsilon, alpha)
 
     @property
     def total(self) -> ApproxDP | Unbounded:

@@ -55,24 +55,25 @@ at most 27/50.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.fixed.compose import optimal_of, summed
 from counterpoint.composition.fixed.optimal import Optimal, OptimalParts
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.measures import ApproxDP, PureDP
-from counterpoint.measures.accumulator import Account, Interaction
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import spell
 from counterpoint.numbers.exact import bounded_up
 from counterpoint.numbers.parameters import Parameter, PositiveInt, ProbabilityOrNone, Read, default
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Charge, Claim, require_finite
+from counterpoint.privacy.claims import Charge, Claim, Interaction, require_finite
 from counterpoint.privacy.relations import Relation, Sparse, Static
 
 ZERO = Fraction(0)
@@ -112,7 +113,7 @@ class Entries(NamedTuple):
         if coordinates is None:
             return [Position(tuple(not loss.implies(entry) for entry in dict.fromkeys(self.losses)), ZERO)]
         implied = [entry for entry in reversed(self.losses) if loss.implies(entry)]
-        found = [response for each in (loss, *implied) if (response := each.added_response()) is not None]
+        found = [response for each in (loss, *implied) if (response := response_of(each)) is not None]
         places = [
             Position(
                 tuple(mine > entry for mine, (_, kept) in zip(own, coordinates, strict=True) for entry in kept), own[1]
@@ -135,8 +136,25 @@ class Entries(NamedTuple):
         return [(epsilons, tuple(dict.fromkeys(epsilons))), (deltas, compared)]
 
 
+PARTS_ON_CHANGING_DATA: dict[type[Loss], Callable[[Any], EpsilonDelta]] = {
+    PureDP: lambda loss: (loss.epsilon, ZERO),
+    ApproxDP: lambda loss: (loss.epsilon, loss.delta),
+}
+"""The measures of parts that may be created as the data change (Henzinger et al. 2024, Cor 5.5, Thm 5.4)."""
+
+
+def part_on_changing_data(loss: Loss) -> EpsilonDelta | None:
+    """The epsilon and the delta of a part in parallel composition over data that change; None if it is not covered.
+
+    >>> part_on_changing_data(ApproxDP(1, 1e-6))
+    (1, 1e-6)
+    """
+    part = PARTS_ON_CHANGING_DATA.get(type(loss))
+    return None if part is None else part(loss)
+
+
 def _responses(losses: Sequence[Loss]) -> list[EpsilonDelta] | None:
-    found = [response for loss in losses if (response := loss.added_response()) is not None]
+    found = [response for loss in losses if (response := response_of(loss)) is not None]
     return found if len(found) == len(losses) else None
 
 
@@ -240,7 +258,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
 
     def _check_changing_data(self) -> None:
         for loss in self.losses:
-            part = loss.part_on_changing_data()
+            part = part_on_changing_data(loss)
             if part is None:
                 raise NotCovered(
                     f"no theorem covers {loss!r} in parallel on changing data (Henzinger et al. 2024, Thm 13.5 is a "
@@ -273,7 +291,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
     @property
     def counts_every_delta(self) -> bool:
         """Whether unaffected mechanisms cost delta, too."""
-        parts = [] if self.first_pair else [loss.part_on_changing_data() for loss in self.losses]
+        parts = [] if self.first_pair else [part_on_changing_data(loss) for loss in self.losses]
         return any(part is not None and part[1] for part in parts)
 
     def start(self) -> Created:
@@ -360,7 +378,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
         assert exposed is not None
         pure: Counter[Fraction] = Counter()
         for loss, times in self.losses.items():
-            part = loss.part_on_changing_data()
+            part = part_on_changing_data(loss)
             assert part is not None
             pure[part[0]] += times
         if self.k == 1:

@@ -38,10 +38,10 @@ PureDP(~0.0170369)
 
 from collections.abc import Iterable
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import spell
 from counterpoint.numbers.parameters import Probability, Rate

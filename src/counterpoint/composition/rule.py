@@ -37,13 +37,13 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, NoReturn
 
+from counterpoint.composition.accumulator import Account, Accumulator
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, NotAllowed, NotCovered
 from counterpoint.measures import ApproxDP
-from counterpoint.measures.accumulator import Account, Accumulator, Interaction
 from counterpoint.measures.loss import Loss
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Charge, Claim
+from counterpoint.privacy.claims import Charge, Claim, Interaction
 from counterpoint.privacy.relations import Relation
 
 
@@ -190,8 +190,9 @@ class Rule(Tagged):
 def summed_at(distance: int, launched: Iterable[Claim], empty: Accumulator) -> Loss:
     """The sum of the group losses of these launches, from an empty accumulator.
 
-    >>> from counterpoint import Gaussian, zCDP
-    >>> summed_at(3, [Gaussian(rho=0.1).claim, Gaussian(rho=0.2).claim], zCDP.odometer())
+    >>> from counterpoint import Gaussian
+    >>> from counterpoint.composition.sums import ZCDPSum
+    >>> summed_at(3, [Gaussian(rho=0.1).claim, Gaussian(rho=0.2).claim], ZCDPSum())
     zCDP(2.7)
     """
     spent = empty

@@ -18,11 +18,11 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import Annotated, ClassVar, cast
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.fixed.compose import optimal
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.certificates import Certificate

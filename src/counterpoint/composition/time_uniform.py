@@ -31,21 +31,22 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal
+from typing import ClassVar, Literal
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, entry
 from counterpoint.composition.advanced import smallest_at, variance_at
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.measures import OneSidedDP, Unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.measures.loss import Loss
+from counterpoint.measures import OneSidedDP, ProbabilisticDP, PureDP, Unbounded
+from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import Interval, Precision, float_up, precision, spell
 from counterpoint.numbers.exact import LARGEST, added_up
 from counterpoint.numbers.rounding import DIGITS, crossing, root_below, rounded_down, rounded_up
 from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.claims import Interaction
 
 Kind = Literal["filter", "mixture", "stitched"]
 
@@ -56,6 +57,11 @@ class TimeUniform(Accumulator, Value, frozen=True):
 
     Before the first launch there may be another one, `if_exposed`, that takes its place if that launch has a delta.
     """
+
+    ENTERS: ClassVar[Entries[EpsilonDelta]] = {
+        PureDP: lambda loss, _: (loss.epsilon, ZERO),
+        ProbabilisticDP: lambda loss, _: (loss.epsilon, loss.delta),
+    }
 
     kind: Kind
     constant: Fraction
@@ -77,7 +83,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TimeUniform":
         """Add a one-shot pure or probabilistic loss."""
         once = interaction == "one-shot"
-        added = loss.added_probabilistic() if once else None
+        added = entry(self.ENTERS, loss, interaction) if once else None
         if added is None:
             self._not_covered(
                 repr(loss) if once else f"{loss!r} of an interactive mechanism",

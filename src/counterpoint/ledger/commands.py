@@ -30,10 +30,10 @@ from collections.abc import Callable
 import msgspec
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain, decode, encode, encode_checked
 from counterpoint.errors import Halted, NotAllowed
 from counterpoint.ledger.state import Fact, Faulty, Grant, Node, Path, Row, charge_text, failed, granted
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, ready
 from counterpoint.privacy.claims import Claim

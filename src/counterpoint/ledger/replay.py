@@ -16,6 +16,7 @@ import msgspec
 from msgspec import UNSET
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.rule import Spent
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
@@ -25,7 +26,6 @@ from counterpoint.ledger.state import Grant, Node, Path
 from counterpoint.ledger.store.records import StoredRow, path_text
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Recovered
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.claims import Claim

@@ -27,9 +27,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Tagged, Value, encode
 from counterpoint.errors import Halted, InvalidParameter, NotGranted, Unsealable, shown
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.samples import Sample

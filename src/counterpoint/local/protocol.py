@@ -31,12 +31,12 @@ from typing import Any
 from counterpoint.coins.coins import Coins
 from counterpoint.coins.secure import SecureCoins
 from counterpoint.coins.tape import RecordingCoins, Tape
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.parallel import Entries, Parallel
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, Guarded, Property
 from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Users, indices
 from counterpoint.measures import PureDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.composite_parts import composed
 from counterpoint.mechanisms.concurrent import Concurrent

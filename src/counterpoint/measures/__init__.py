@@ -6,14 +6,14 @@
 ['ProbabilisticDP', 'OneSidedDP', 'ApproxzCDP', 'SampledGaussianDP', 'Unbounded']
 """
 
+import counterpoint.measures.conversions  # noqa: F401 - fills the table in which `loss.as_zcdp()` looks
 from counterpoint.measures.approximate import ApproxDP, OneSidedDP, ProbabilisticDP
 from counterpoint.measures.concentrated import ApproxzCDP, tCDP, zCDP
 from counterpoint.measures.gaussian import GaussianDP, SampledGaussianDP
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.pure import PureDP
+from counterpoint.measures.pure import PureDP, Unbounded
 from counterpoint.measures.renyi import RenyiDP
 from counterpoint.measures.tradeoff import TradeOff
-from counterpoint.measures.unbounded import Unbounded
 
 __all__ = [
     "ApproxDP",

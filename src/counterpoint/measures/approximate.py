@@ -44,22 +44,19 @@ after a launch; with the present U that would be false (theory, Postprocessing, 
 0.3809674836071919
 """
 
-import math
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar, Self
 
-from msgspec.structs import force_setattr, replace
+from msgspec.structs import replace
 
-from counterpoint.encoding import Tagged, Value
+from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.measures import pure, tradeoff, unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction, Summand
-from counterpoint.measures.divergences import renyi_offset
-from counterpoint.measures.loss import OPTIMAL, EpsilonDelta, Loss
-from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
-from counterpoint.numbers.exact import LARGEST, added_up, at_least, taken_out, whole
+from counterpoint.measures.loss import OPTIMAL, Loss
+from counterpoint.measures.pure import PureDP
+from counterpoint.numbers import Interval, Number, certify, precision, spell
+from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import NonNegative, Probability, default
 from counterpoint.numbers.rounding import DIGITS, rounded_up
 
@@ -83,11 +80,11 @@ class ApproxDP(Loss, Value, frozen=True):
             return None
         if delta == 1:
             return precision(DIGITS)(0)
-        return pure.PureDP(self.epsilon)._epsilon_bounds((delta - self.delta) / (1 - self.delta))
+        return PureDP(self.epsilon)._epsilon_bounds((delta - self.delta) / (1 - self.delta))
 
     def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The hockey stick of RR(epsilon, delta), delta + (1 - delta) times that of randomized response."""
-        return pure.PureDP(self.epsilon)._delta_bounds(epsilon) * (1 - self.delta) + self.delta
+        return PureDP(self.epsilon)._delta_bounds(epsilon) * (1 - self.delta) + self.delta
 
     def group(self, size: int) -> "ApproxDP":
         """A unit of m places: (m eps, delta (e^(m eps) - 1)/(e^eps - 1)), the quotient being m at eps = 0.
@@ -105,60 +102,19 @@ class ApproxDP(Loss, Value, frozen=True):
         """Epsilon and delta."""
         return self.epsilon, self.delta
 
-    def accumulator(self) -> "ApproximateSum":
-        """Basic composition: the sums of epsilons and deltas."""
-        return ApproximateSum()
-
     theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["ApproxDP", str]:
         """Basic composition; `compose.optimal` has a whole curve."""
-        epsilon = sum((copies * loss.epsilon for loss, copies in counted.items()), ZERO)
-        delta = sum((copies * loss.delta for loss, copies in counted.items()), ZERO)
+        epsilon = sum((copies * loss.epsilon for loss, copies in counted.items()), Fraction(0))
+        delta = sum((copies * loss.delta for loss, copies in counted.items()), Fraction(0))
         return ApproxDP(rounded_up(epsilon), min(Fraction(1), rounded_up(delta))), "basic"
-
-    def added_response(self) -> EpsilonDelta:
-        """RR(epsilon, delta)."""
-        return self.epsilon, self.delta
-
-    def added_rho_and_delta(self) -> tuple[Fraction, Fraction]:
-        """epsilon^2/2 but for delta, being a postprocessing of RR(epsilon, delta)."""
-        return pure.PureDP(self.epsilon).added_rho(), self.delta
-
-    def part_on_changing_data(self) -> EpsilonDelta:
-        """K epsilons, and every created delta (Henzinger et al. 2024, Thm 5.4)."""
-        return self.epsilon, self.delta
 
     @property
     def stated_delta(self) -> Fraction:
         """Delta."""
         return self.delta
-
-    def as_pure(self) -> "pure.PureDP":
-        """PureDP(epsilon) if delta is 0; otherwise there is none."""
-        if self.delta:
-            raise self._no_conversion("PureDP")
-        return pure.PureDP(self.epsilon)
-
-    def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
-        """(eps', delta (1+e^-eps')/(1-e^(eps-eps')))-pDP for an eps' above eps (errata, Whitehouse E4); tight.
-
-        >>> float(ApproxDP(1, 1e-3).as_probabilistic(2).delta)
-        0.0017960739725672106
-        """
-        target = at_least(epsilon, 0, "epsilon")
-        if self.delta == 0:
-            return self.as_pure().as_probabilistic(target)
-        if target <= self.epsilon:
-            raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon above {spell(self.epsilon)}"
-            )
-        return ProbabilisticDP(target, min(Fraction(1), tail_beyond(self.epsilon, self.delta, target)))
-
-    def as_tradeoff(self) -> "tradeoff.TradeOff":
-        """f_(epsilon, delta), rounded toward more loss."""
-        return tradeoff.TradeOff.of_approx(self.epsilon, self.delta)
 
     def _advice(self) -> str:
         return "an exposure of probability delta is an infinite loss; only delta = 0 converts"
@@ -174,116 +130,6 @@ class ApproxDP(Loss, Value, frozen=True):
         return None if least is None else min(self.epsilon, least)
 
 
-class Tail(Tagged, Value, frozen=True):
-    """What the Renyi part of an (epsilon, delta) rule wants fixed in advance: delta, the slack d and the order alpha.
-
-    Derived from them, once: `room`, the delta'' of delta'' + (1-delta'') d = delta, which the deltas of the launches
-    may add up to; and `offset`, what turns a sum of Renyi losses into an epsilon at d.
-
-    >>> float(Tail(Fraction(1, 10), Fraction(1, 20), Fraction(4)).room)
-    0.05263157894736842
-    """
-
-    delta: Fraction
-    slack: Fraction
-    alpha: Fraction
-    room: Fraction = Fraction(-1)
-    offset: Fraction = Fraction(0)
-
-    def __post_init__(self) -> None:
-        """Derive the room and the offset."""
-        if self.room < 0:
-            force_setattr(self, "offset", renyi_offset(self.alpha, self.slack))
-            force_setattr(self, "room", (self.delta - self.slack) / (1 - self.slack))
-
-
-class ApproximateSum(Accumulator, Value, frozen=True):
-    """(epsilon, delta) launches: basic composition, or Renyi after reduction to randomized response, or the better.
-
-    theory, The Renyi filter by reduction and The default filter. Every (epsilon_m, delta_m) launch is simulated by
-    RR(epsilon_m, delta_m) (Henzinger et al. 2024, Thm 12.4, Haney et al. 2023, Thm 1.19); unless one is exposed, each
-    is Renyi-DP at the order alpha fixed in advance, where losses add (Haney et al. 2023, Thm 1.21). With sum delta_m <=
-    delta'' and slack d, delta'' + (1-delta'') d = delta: epsilon = min(sum epsilon_m, sum tau_alpha(epsilon_m) +
-    log(1-1/alpha) - (log d + log alpha)/(alpha-1)). Claims in zCDP, Renyi, tCDP or GaussianDP enter at alpha and count
-    as infinite in the basic sum. Without a `tail` it is basic composition alone, (sum epsilon_m, sum delta_m); with
-    `basic` None, the Renyi part alone.
-
-    >>> tail = Tail(delta=Fraction(1, 10**6), slack=Fraction(1, 2 * 10**6), alpha=Fraction(20))
-    >>> (ApproximateSum(tail) + pure.PureDP(0.5)).total
-    ApproxDP(0.5, 1e-6)
-    """
-
-    tail: Tail | None = None
-    basic: Fraction | None = Fraction(0)
-    renyi: Fraction = Fraction(0)
-    exposed: Fraction = Fraction(0)
-
-    @property
-    def theorem(self) -> str:
-        """What the total rests on, in the form that was chosen."""
-        if self.tail is None:
-            return "basic composition (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
-        part = (
-            "the Renyi filter of one order on randomized responses (corollary of Henzinger et al. 2024, Thm "
-            "12.4; Haney et al. 2023, Thm 1.19, 1.21)"
-        )
-        return part if self.basic is None else f"basic composition or {part}, whichever is smaller"
-
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateSum":
-        """Add a loss, to both sums where it has a place in both."""
-        epsilon, delta = loss.added_response() or (None, ZERO)
-        if self.tail is None and epsilon is None:
-            self._not_covered(loss, "PureDP and ApproxDP; the default rule also takes zCDP, Renyi, tCDP and GaussianDP")
-        return ApproximateSum(
-            self.tail,
-            None if self.basic is None or epsilon is None else added_up(self.basic, epsilon),
-            self._plus_renyi(loss, epsilon),
-            added_up(self.exposed, delta) if delta else self.exposed,
-        )
-
-    def _without(self, charge: Summand) -> "ApproximateSum":
-        if self.tail is not None or self.basic is None:
-            raise NotCovered(
-                "a recount is derived for basic composition and for the default filter (theory, Returning)"
-            )
-        counted = charge.loss.added_response()
-        assert counted is not None
-        return ApproximateSum(None, taken_out(self.basic, counted[0]), ZERO, taken_out(self.exposed, counted[1]))
-
-    def _plus_renyi(self, loss: Loss, epsilon: Fraction | None) -> Fraction:
-        if self.tail is None:
-            return self.renyi
-        alpha = self.tail.alpha
-        return added_up(self.renyi, loss.added_renyi(alpha) if epsilon is None else pure.renyi_of(epsilon, alpha))
-
-    @property
-    def total(self) -> "ApproxDP | unbounded.Unbounded":
-        """(epsilon, delta); unbounded once the deltas have outgrown their room."""
-        if self.tail is None:
-            assert self.basic is not None
-            return ApproxDP(self.basic, self.exposed) if self.exposed <= 1 else unbounded.Unbounded()
-        if self.exposed > self.tail.room:
-            return unbounded.Unbounded()
-        renyi = max(ZERO, self.renyi + self.tail.offset)
-        epsilon = renyi if self.basic is None else min(self.basic, renyi)
-        return ApproxDP(epsilon, self.tail.delta) if epsilon <= LARGEST else unbounded.Unbounded()
-
-    def delta_left(self, budget: Loss) -> Fraction:
-        """How much the deltas of further launches may add up to."""
-        _, delta = self._limits(budget, ApproxDP)
-        return max(ZERO, (delta if self.tail is None else self.tail.room) - self.exposed)
-
-    def room(self, budget: Loss) -> Fraction:
-        """What the larger of the two parts leaves."""
-        epsilon, delta = self._limits(budget, ApproxDP)
-        if self.exposed > (delta if self.tail is None else self.tail.room):
-            return ZERO
-        basic = ZERO if self.basic is None else epsilon - self.basic
-        if self.tail is None:
-            return max(ZERO, basic)
-        return max(ZERO, basic, pure.pure_below(self.tail.alpha, epsilon - self.tail.offset - self.renyi))
-
-
 def _group_delta(epsilon: Fraction, delta: Fraction, places: int) -> Fraction:
     if places * epsilon == 0 or delta == 0:
         return min(Fraction(1), places * delta)
@@ -291,9 +137,6 @@ def _group_delta(epsilon: Fraction, delta: Fraction, places: int) -> Fraction:
         return Fraction(1)
     growth = certify(lambda p: delta * p(places * epsilon).expm1() / p(epsilon).expm1(), DIGITS)
     return min(Fraction(1), rounded_up(growth.upper))
-
-
-_GOLDEN = (math.sqrt(5) - 1) / 2
 
 
 class Probabilistic(Loss):
@@ -334,25 +177,6 @@ class Probabilistic(Loss):
         ApproxDP(1, 1e-6)
         """
         return self._as_approx()
-
-    def as_pure(self) -> "pure.PureDP":
-        """PureDP(epsilon) if delta is 0; otherwise there is none."""
-        if self.delta:
-            raise self._no_conversion("PureDP")
-        return pure.PureDP(self.epsilon)
-
-    def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
-        """What holds from both sides, at this epsilon or any larger one."""
-        target = at_least(epsilon, 0, "epsilon")
-        if target < self.epsilon:
-            raise self._no_conversion(
-                f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon of at least {spell(self.epsilon)}"
-            )
-        return ProbabilisticDP(target, self._both_sides(target))
-
-    def as_tradeoff(self) -> "tradeoff.TradeOff":
-        """f_(epsilon, delta), rounded toward more loss."""
-        return self._as_approx().as_tradeoff()
 
     @abstractmethod
     def _both_sides(self, epsilon: Fraction) -> Fraction:
@@ -396,70 +220,8 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
         """Basic composition of the (epsilon, delta)-DP that it implies."""
         return ApproxDP.together({loss._as_approx(): copies for loss, copies in counted.items()})
 
-    def added_response(self) -> EpsilonDelta:
-        """RR(epsilon, delta), by the (epsilon, delta)-DP that it implies."""
-        return self.epsilon, self.delta
-
-    def added_rho_and_delta(self) -> tuple[Fraction, Fraction]:
-        """As for ApproxDP."""
-        return self._as_approx().added_rho_and_delta()
-
-    def added_probabilistic(self) -> EpsilonDelta:
-        """Epsilon, but for delta."""
-        return self.epsilon, self.delta
-
     def _both_sides(self, epsilon: Fraction) -> Fraction:
         return self.delta
-
-
-def probabilistic(loss: Loss, epsilon: Fraction) -> ProbabilisticDP:
-    """The probabilistic DP that a loss has at epsilon through its best (e, delta_at(e)) with e < epsilon.
-
-    Against e^e, delta is convex, so its quotient by 1 - e^(e - epsilon) has a single valley, which a golden
-    section finds; whatever e it ends at proves what is returned.
-
-    >>> from counterpoint import zCDP
-    >>> float(probabilistic(zCDP(0.01), Fraction(1)).delta)
-    3.1242607976421365e-11
-    """
-    try:
-        return loss.as_pure().as_probabilistic(epsilon)
-    except NotCovered:
-        pass
-    if epsilon == 0:
-        raise NotCovered(f"{loss!r} has no conversion to ProbabilisticDP at epsilon 0; choose an epsilon above 0")
-
-    def height(fraction: float) -> Fraction:
-        below = epsilon * Fraction(fraction)
-        return tail_beyond(below, loss._least_delta(below), epsilon)
-
-    return ProbabilisticDP(epsilon, min(Fraction(1), height(_valley(height))))
-
-
-def _valley(height: Callable[[float], Fraction]) -> float:
-    """Where between 0 and 1 a function with a single valley is about lowest."""
-    low, high = 0.0, 1.0
-    left, right = 1 - _GOLDEN, _GOLDEN
-    at_left, at_right = height(left), height(right)
-    for _ in range(45):
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - _GOLDEN * (high - low)
-            at_left = height(left)
-        else:
-            low, left, at_left = left, right, at_right
-            right = low + _GOLDEN * (high - low)
-            at_right = height(right)
-    return left if at_left <= at_right else right
-
-
-def tail_beyond(below: Fraction, delta: Fraction, epsilon: Fraction) -> Fraction:
-    """P[|loss| > epsilon] under (below, delta)-DP: delta (1+e^-epsilon)/(1-e^(below-epsilon))."""
-
-    def formula(p: Precision) -> Interval:
-        return delta * (1 + p(-epsilon).exp()) / -p(below - epsilon).expm1()
-
-    return rounded_up(certify(formula, DIGITS).upper)
 
 
 class OneSidedDP(Probabilistic, Value, frozen=True):

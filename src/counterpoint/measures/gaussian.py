@@ -25,25 +25,21 @@ True
 
 from collections.abc import Mapping
 from fractions import Fraction
-from functools import lru_cache
 from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import concentrated, pure, renyi, tradeoff
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction, Summand
 from counterpoint.measures.gaussian_curve import (
     gaussian_delta,
     gaussian_epsilon,
     gaussian_mu,
-    gaussian_of_pure,
-    pure_of_gaussian,
     sampled_delta,
     sampled_epsilon,
 )
-from counterpoint.measures.loss import EpsilonDelta, Loss
+from counterpoint.measures.loss import Loss
+from counterpoint.measures.pure import PureDP
 from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
-from counterpoint.numbers.exact import added_up, at_least, probability, taken_out, whole
+from counterpoint.numbers.exact import at_least, probability, whole
 from counterpoint.numbers.parameters import NonNegative, Positive, Rate
 from counterpoint.numbers.rounding import DIGITS, certified_delta, root_below, rounded_down, rounded_up
 
@@ -107,11 +103,6 @@ class GaussianDP(Loss, Value, frozen=True):
         """The root of what is left of the square."""
         return GaussianDP(root_below(self.mu**2 - total.mu**2)) if isinstance(total, GaussianDP) else None
 
-    @classmethod
-    def odometer(cls) -> "GaussianSum":
-        """The sum of squares."""
-        return GaussianSum()
-
     theorem_if_fixed: ClassVar[str] = (
         "tensor product, with finite communication or without memory (Haney et al. 2023, Thm 1.24; Henzinger et al. "
         "2024, Cor 14.7)"
@@ -120,7 +111,7 @@ class GaussianDP(Loss, Value, frozen=True):
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:
         """The root of the sum of squares (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
-        squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), ZERO)
+        squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), Fraction(0))
         return GaussianDP(rounded_up(sqrt_up(squares))), "root of the sum of squares"
 
     @property
@@ -128,146 +119,14 @@ class GaussianDP(Loss, Value, frozen=True):
         """As every measure of f-DP."""
         return True
 
-    def added_mu(self, interaction: Interaction) -> Fraction | None:
-        """Mu, with finite communication or without memory."""
-        return None if interaction == "endless" else self.mu
-
-    def added_curve(self, interaction: Interaction) -> "tradeoff.TradeOff | None":
-        """Its table, with finite communication or without memory."""
-        return None if interaction == "endless" else self.as_tradeoff()
-
-    def added_sampled_gaussian(self) -> tuple[Fraction, Fraction] | None:
-        """Mu, on all units."""
-        return (self.mu, Fraction(1)) if self.mu else None
-
-    def added_rho(self) -> Fraction:
-        """mu^2/2."""
-        return self.as_zcdp().rho
-
-    def added_renyi(self, alpha: Fraction) -> Fraction:
-        """Alpha mu^2/2."""
-        return self.as_renyi(alpha).epsilon
-
-    def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
-        """The divergence alpha mu^2/2 of the two Gaussians; exact."""
-        return self.as_zcdp().as_renyi(alpha)
-
-    def as_zcdp(self) -> "concentrated.zCDP":
-        """mu^2/2; exact as a bound on divergences, lossy as a curve."""
-        return concentrated.zCDP(rounded_up(self.mu**2 / 2))
-
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
-        """(mu^2/2, omega)-tCDP."""
-        return self.as_zcdp().as_tcdp(omega)
-
-    def as_gaussian(self) -> "GaussianDP":
-        """Itself."""
-        return self
-
-    def as_tradeoff(self, points: int = 32) -> "tradeoff.TradeOff":
-        """The curve G_mu from below: the upper envelope of `points` pairs of tangents; lossy between them.
-
-        >>> GaussianDP(1).implies(GaussianDP(1).as_tradeoff(points=4))
-        True
-        """
-        count = whole(points, 1, "points")
-        return tradeoff.TradeOff.proven_by(self, [rounded_up(8 * self.mu * k / count) for k in range(count)])
-
     def _advice(self) -> str:
         return "its loss is unbounded; use as_approx(delta), as_zcdp(), as_renyi(alpha) or as_tradeoff()"
 
     def _is_zero(self) -> bool:
         return self.mu == 0
 
-    def _least_rho(self) -> Fraction:
-        return self.as_zcdp().rho
-
     def _follows_from(self, loss: Loss) -> bool:
         return loss.as_gaussian().mu <= self.mu
-
-
-class GaussianSum(Accumulator, Value, frozen=True):
-    """mu^2 adds, also for launches that are chosen adaptively (theory, Gaussian budgets).
-
-    See Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor
-    14.10.
-
-    Covers GaussianDP of one-shot, finite and memoryless mechanisms, and every pure launch, however it interacts: that
-    is a postprocessing of one randomized response (Henzinger et al. 2024, Lemma 4.7), which is GaussianDP with mu = 2
-    Phi^-1(e^eps/(1+e^eps)). Not covered: deltas above 0 (no mu bounds an exposure), zCDP and Renyi losses (bounds on
-    divergences give no mu: a discrete Gaussian with sigma = 1 is zCDP(0.5) and not GaussianDP(1)).
-
-    >>> GaussianSum().plus(GaussianDP(3), "one-shot").plus(GaussianDP(4), "finite").total
-    GaussianDP(5)
-    >>> from counterpoint import PureDP
-    >>> (GaussianSum() + PureDP(1)).total == PureDP(1).as_gaussian()
-    True
-    """
-
-    squares: Fraction = Fraction(0)
-    theorem = (
-        "Gaussian losses add in squares (Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
-        "al. 2024, Cor 14.10; theory, Gaussian budgets)"
-    )
-
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":
-        """Add a Gaussian or a pure loss."""
-        return GaussianSum(added_up(self.squares, self._square(loss, interaction)))
-
-    def _without(self, charge: Summand) -> "GaussianSum":
-        return GaussianSum(taken_out(self.squares, self._square(*charge)))
-
-    def _square(self, loss: Loss, interaction: Interaction) -> Fraction:
-        mu = loss.added_mu(interaction)
-        if mu is not None:
-            return mu * mu
-        response = loss.added_response()
-        if response is None or response[1] > 0:
-            self._not_covered(f"{loss!r}{_why_not(loss, response)}", _COVERED)
-        return _square_of_pure(response[0])
-
-    @property
-    def total(self) -> GaussianDP:
-        """The root of the sum of squares, rounded up where it is irrational."""
-        return GaussianDP(sqrt_up(self.squares))
-
-    @property
-    def interaction(self) -> Interaction:
-        """Memoryless: each launch is a postprocessing of a stretch of its own of one Brownian motion with drift."""
-        return "memoryless"
-
-    def room(self, budget: Loss) -> Fraction:
-        """The largest epsilon whose mu^2 is left."""
-        return pure_of_gaussian(self._left(budget))
-
-    def fitting(self, budget: Loss) -> GaussianDP:
-        """The root of what is left of the budget's square."""
-        return GaussianDP(root_below(self._left(budget)))
-
-    def _left(self, budget: Loss) -> Fraction:
-        (mu,) = self._limits(budget, GaussianDP)
-        return mu * mu - self.squares
-
-
-_COVERED = (
-    "PureDP, and GaussianDP of mechanisms that answer once, have finite communication or are memoryless; budget in "
-    "zCDP or ApproxDP for other measures"
-)
-
-
-def _why_not(loss: Loss, response: EpsilonDelta | None) -> str:
-    """What is missing, for a refusal."""
-    if response is not None:
-        return ": with probability delta the data may be exposed, which no mu bounds"
-    if isinstance(loss, GaussianDP):
-        return " of a mechanism without finite communication (Haney et al. 2023, Thm 1.20)"
-    return ": its measure does not imply GaussianDP (theory, Gaussian budgets)"
-
-
-@lru_cache(maxsize=65536)
-def _square_of_pure(epsilon: Fraction) -> Fraction:
-    """mu^2 of the randomized response, rounded up; remembered, since losses recur."""
-    return rounded_up(gaussian_of_pure(epsilon)) ** 2
 
 
 class SampledGaussianDP(Loss, Value, frozen=True):
@@ -302,7 +161,7 @@ class SampledGaussianDP(Loss, Value, frozen=True):
         """Itself for one unit; for more, no bound in this measure."""
         units = whole(size, 0, "size")
         if units == 0:
-            return pure.PureDP(0)
+            return PureDP(0)
         if units == 1:
             return self
         raise NotCovered(
@@ -315,10 +174,5 @@ class SampledGaussianDP(Loss, Value, frozen=True):
         """As every measure that is a pair of distributions."""
         return True
 
-    def added_sampled_gaussian(self) -> tuple[Fraction, Fraction]:
-        """Mu and the rate."""
-        return self.mu, self.rate
-
     def _follows_from(self, loss: Loss) -> bool:
-        step = loss.added_sampled_gaussian()
-        return step is not None and step[0] <= self.mu and step[1] <= self.rate
+        return isinstance(loss, SampledGaussianDP) and loss.mu <= self.mu and loss.rate <= self.rate

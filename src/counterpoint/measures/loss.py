@@ -17,31 +17,31 @@ which is that no theorem covers the case. Members with an underscore are for mea
 
 import math
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from operator import le
-from typing import TYPE_CHECKING, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias, TypeVar
 
 from counterpoint.encoding import Tagged
 from counterpoint.errors import NotCovered
-from counterpoint.numbers import Interval, Number, float_up, spell
+from counterpoint.numbers import Interval, Number, float_up
 from counterpoint.numbers.exact import at_least, probability
 from counterpoint.numbers.rounding import rounded_up
 
 if TYPE_CHECKING:
-    from counterpoint.measures.accumulator import Accumulator, Interaction
-    from counterpoint.measures.approximate import ApproxDP, ProbabilisticDP
-    from counterpoint.measures.concentrated import tCDP, zCDP
-    from counterpoint.measures.gaussian import GaussianDP
-    from counterpoint.measures.pure import PureDP
-    from counterpoint.measures.renyi import RenyiDP
-    from counterpoint.measures.tradeoff import TradeOff
+    from counterpoint import measures
 
 OPTIMAL = "optimal composition (Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1; Henzinger et al. 2024, Thm 4.12)"
 """What (epsilon, delta) losses that are fixed in advance compose by."""
 
 EpsilonDelta: TypeAlias = tuple[Fraction, Fraction]
 """An epsilon and a delta."""
+
+
+Converted = TypeVar("Converted", bound="Loss")
+
+CONVERSIONS: dict[tuple[type, str], Callable[..., Any]] = {}
+"""From a measure to the name of another: what converts a loss. `conversions.py` fills it, and says more."""
 
 
 class Loss(Tagged):
@@ -138,19 +138,7 @@ class Loss(Tagged):
         """Whether an odometer with this reading could have kept a threshold at all, had nothing been lost."""
         return type(self) is type(threshold) and threshold.within(threshold)
 
-    # The sums of this measure.
-
-    def accumulator(self) -> "Accumulator":
-        """An empty accumulator for a budget of this loss: the theorem by which its measure adds up."""
-        return type(self).odometer()
-
-    @classmethod
-    def odometer(cls) -> "Accumulator":
-        """An empty accumulator that needs no parameter fixed in advance, for `Odometer(measure)`."""
-        raise NotCovered(
-            f"no theorem adds up adaptively chosen {cls.__name__} losses; use a budget in PureDP, ApproxDP, zCDP, "
-            "RenyiDP, tCDP, GaussianDP or ApproxzCDP"
-        )
+    # What losses of this measure cost together if they are fixed in advance.
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> "tuple[Loss, str]":
@@ -171,69 +159,6 @@ class Loss(Tagged):
         """Whether this measure composes by theorems on f-DP, which need finite communication."""
         return False
 
-    # How a launch with this loss enters each kind of sum; None: the theorem of that sum does not cover it. These are
-    # not conversions: a theorem may refuse a launch (because it may interact without end, say) whose loss converts.
-
-    def added_epsilon(self) -> Fraction | None:
-        """The epsilon that it adds to a sum of pure losses."""
-        return None
-
-    def added_response(self) -> EpsilonDelta | None:
-        """The (epsilon, delta) of the randomized response that simulates the mechanism, whatever it is asked.
-
-        See Henzinger et al. 2024, Lemma 4.7, Thm 12.4; Haney et al. 2023, Thm 1.19.
-        """
-        return None
-
-    def added_sampled_gaussian(self) -> tuple[Fraction, Fraction] | None:
-        """The mu and the rate of the Gaussian mechanism on a sample that it is; the rate is 1 on all units."""
-        return None
-
-    def added_rho(self) -> Fraction | None:
-        """The rho that it adds to a sum of zCDP losses."""
-        return None
-
-    def added_rho_and_delta(self) -> tuple[Fraction, Fraction] | None:
-        """The rho and the delta that it adds to a sum of approximate zCDP losses, if the mechanism answers once."""
-        rho = self.added_rho()
-        return None if rho is None else (rho, Fraction(0))
-
-    def added_tcdp(self, omega: Fraction) -> tuple[Fraction, Fraction] | None:
-        """The rho that it adds to a sum of tCDP losses, and the order up to which it does: at most omega."""
-        rho = self.added_rho()
-        return None if rho is None else (rho, omega)
-
-    def added_renyi(self, alpha: Fraction) -> Fraction:
-        """The Renyi loss of order alpha that it adds, rounded up; `NotCovered` if it has none at this order."""
-        raise NotCovered(
-            f"{self!r} has no Renyi loss that adds to others of one order (Haney et al. 2023, Thm 1.21; Henzinger et "
-            "al. 2024, Cor 13.8); PureDP, zCDP, tCDP, GaussianDP and RenyiDP have one"
-        )
-
-    def added_mu(self, interaction: "Interaction") -> Fraction | None:
-        """The mu whose square it adds to a sum of Gaussian losses."""
-        return None
-
-    def added_curve(self, interaction: "Interaction") -> "TradeOff | None":
-        """The trade-off curve by which it is taken out of a budget in f-DP, beside what has a randomized response."""
-        return None
-
-    def added_variance(self, interaction: "Interaction") -> tuple[Fraction, Fraction] | None:
-        """What it adds to the V = sum epsilon^2 of advanced composition, and its delta."""
-        response = self.added_response()
-        return None if response is None else (response[0] * response[0], response[1])
-
-    def added_probabilistic(self) -> EpsilonDelta | None:
-        """The (epsilon, delta) that bounds the privacy loss itself but for delta, for the time-uniform odometers."""
-        return None
-
-    def part_on_changing_data(self) -> EpsilonDelta | None:
-        """The epsilon and the delta of a part in parallel composition over data that change.
-
-        See Henzinger et al. 2024, Cor 5.5, Thm 5.4; None for a measure that no theorem covers there.
-        """
-        return None
-
     # How people read it.
 
     @property
@@ -246,53 +171,50 @@ class Loss(Tagged):
         """The delta that the loss itself names, if it is a promise at one delta."""
         return None
 
-    # Conversions: tight or rounded toward more loss; refused where there is none.
+    # Conversions, which conversions.py holds: tight or rounded toward more loss; `NotCovered` where there is none.
 
-    def as_pure(self) -> "PureDP":
+    def as_pure(self) -> "measures.PureDP":
         """Pure DP: only for a loss whose worst case is bounded."""
-        from counterpoint.measures.pure import PureDP  # noqa: PLC0415 - the base meets its heirs at use
+        return self._converted("PureDP")
 
-        if not self._is_zero():
-            raise self._no_conversion("PureDP")
-        return PureDP(0)
+    def as_approx(self, delta: Number = 0) -> "measures.ApproxDP":
+        """(epsilon, delta)-DP at the delta given; lossy, since it keeps one point of a curve.
 
-    def as_approx(self, delta: Number) -> "ApproxDP":
-        """(epsilon, delta)-DP at the delta given; lossy, since it keeps one point of a curve."""
-        from counterpoint.measures.approximate import ApproxDP  # noqa: PLC0415 - the base meets its heirs at use
+        >>> from counterpoint import PureDP
+        >>> PureDP(1).as_approx()
+        ApproxDP(1, 0)
+        """
+        return self._converted("ApproxDP", delta)
 
-        allowed = probability(delta, "delta")
-        epsilon = self._least_epsilon(allowed)
-        if epsilon is None:
-            raise NotCovered(f"{self!r} has no finite epsilon at delta = {spell(allowed)}; try a larger delta")
-        return ApproxDP(epsilon, allowed)
-
-    def as_probabilistic(self, epsilon: Number) -> "ProbabilisticDP":
+    def as_probabilistic(self, epsilon: Number) -> "measures.ProbabilisticDP":
         """Probabilistic DP at the epsilon given, by the best (e, delta) below it; lossy (errata, Whitehouse E4)."""
-        from counterpoint.measures.approximate import probabilistic  # noqa: PLC0415 - the base meets its heirs at use
+        return self._converted("ProbabilisticDP", epsilon)
 
-        return probabilistic(self, at_least(epsilon, 0, "epsilon"))
-
-    def as_renyi(self, alpha: Number) -> "RenyiDP":
+    def as_renyi(self, alpha: Number) -> "measures.RenyiDP":
         """Rényi DP at the order given."""
-        return self._through_pure("RenyiDP").as_renyi(alpha)
+        return self._converted("RenyiDP", alpha)
 
-    def as_zcdp(self) -> "zCDP":
-        """Zero-concentrated DP."""
-        return self._through_pure("zCDP").as_zcdp()
+    def as_zcdp(self, *, tight: bool = False) -> "measures.zCDP":
+        """Zero-concentrated DP; with `tight=True` the smallest rho of a pure loss, not the usual epsilon^2/2."""
+        return self._converted("zCDP", tight)
 
-    def as_tcdp(self, omega: Number) -> "tCDP":
+    def as_tcdp(self, omega: Number) -> "measures.tCDP":
         """Truncated concentrated DP up to the order given."""
-        return self._through_pure("tCDP").as_tcdp(omega)
+        return self._converted("tCDP", omega)
 
-    def as_gaussian(self) -> "GaussianDP":
+    def as_gaussian(self) -> "measures.GaussianDP":
         """Gaussian DP."""
-        return self._through_pure("GaussianDP").as_gaussian()
+        return self._converted("GaussianDP")
 
-    def as_tradeoff(self) -> "TradeOff":
-        """The trade-off curve."""
-        return self._through_pure("TradeOff").as_tradeoff()
+    def as_tradeoff(self, points: int = 32) -> "measures.TradeOff":
+        """The trade-off curve; a Gaussian one is drawn from below, by `points` pairs of tangents."""
+        return self._converted("TradeOff", points)
 
-    def _through_pure(self, measure: str) -> "PureDP":
+    def _converted(self, measure: str, *how: object) -> Converted:  # type: ignore[type-var] # by the measure's name
+        convert = CONVERSIONS.get((type(self), measure)) or CONVERSIONS[Loss, measure]
+        return convert(self, *how)  # type: ignore[no-any-return]
+
+    def _through_pure(self, measure: str) -> "measures.PureDP":
         try:
             return self.as_pure()
         except NotCovered:
@@ -316,10 +238,6 @@ class Loss(Tagged):
     def _least_delta(self, epsilon: Fraction) -> Fraction:
         """The least delta that is proven at this epsilon, as a parameter that a loss can carry."""
         return rounded_up(self._delta_bounds(epsilon).upper)
-
-    def _least_rho(self) -> Fraction:
-        """The least rho for which this loss is proven to be zCDP."""
-        return self._through_pure("zCDP")._least_rho()
 
     def _covers(self, epsilon: Fraction, delta: Fraction) -> bool:
         """Whether this loss is proven to imply (epsilon, delta)-DP, read off either coordinate."""

@@ -26,44 +26,19 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, ClassVar, Self
+from typing import ClassVar, Self
 
 from msgspec.structs import replace
 
 from counterpoint.encoding import Value
-from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import concentrated, pure
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction, Summand
+from counterpoint.errors import NotCovered
 from counterpoint.measures.bernoulli_pairs import worst_delta, worst_epsilon
 from counterpoint.measures.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
-from counterpoint.numbers.exact import added_up, exact, probability, taken_out, whole
-from counterpoint.numbers.parameters import NonNegative, Parameter, Read
+from counterpoint.numbers.exact import probability, whole
+from counterpoint.numbers.parameters import NonNegative, Order
 from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_up
-
-if TYPE_CHECKING:
-    from counterpoint.measures.tradeoff import TradeOff
-
-
-def above_one(value: Number, what: str) -> Fraction:
-    """Read an order: a number above 1.
-
-    >>> above_one(1, "alpha")
-    Traceback (most recent call last):
-    ...
-    counterpoint.errors.InvalidParameter: alpha must be above 1, but 1 was given
-    """
-    number = exact(value, what)
-    if number <= 1:
-        raise InvalidParameter(f"{what} must be above 1, but {spell(number)} was given")
-    return number
-
-
-Order = Annotated[Parameter[Fraction, Number], Read(above_one)]
-"""A parameter that is an order: a number above 1."""
-OrderOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(above_one)]
-"""An order, or None."""
 
 
 class DivergenceBound(Loss):
@@ -119,22 +94,6 @@ class DivergenceBound(Loss):
             return through
         return min(through, rounded_up(certify(lambda p: delta_below(*corner, epsilon, p), DIGITS).upper))
 
-    def added_curve(self, interaction: "Interaction") -> "TradeOff | None":
-        """The curve that its deltas prove, at 25 epsilons and down to 1e-15, with finite communication.
-
-        A mechanism with this loss has that curve against every adversary (theory, f-DP in general).
-
-        >>> from counterpoint import zCDP
-        >>> zCDP(0.1).implies(zCDP(0.1).added_curve("finite")), zCDP(0.1).added_curve("endless")
-        (True, None)
-        """
-        from counterpoint.measures.tradeoff import TradeOff  # noqa: PLC0415 - the base meets its heirs at use
-
-        if interaction not in ("one-shot", "finite"):
-            return None
-        reach = self._least_epsilon(_TINY) or Fraction(0)
-        return TradeOff.proven_by(self, [rounded_up(reach * k / _STEPS) for k in range(_STEPS + 1)])
-
     def _covers(self, epsilon: Fraction, delta: Fraction) -> bool:
         if delta == 0:
             return self._is_zero()
@@ -142,7 +101,6 @@ class DivergenceBound(Loss):
         return (least is not None and least <= epsilon) or self._least_delta(epsilon) <= delta
 
 
-_TINY, _STEPS = Fraction(1, 10**15), 24
 _SMALLEST_POWER = 997
 """2 to minus this is about 10^-300: no corner is looked for below."""
 
@@ -244,11 +202,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
 
     def can_keep(self, threshold: Loss) -> bool:
         """A threshold at a lower order, or the same."""
-        return replace(self, epsilon=ZERO).within(threshold)
-
-    def accumulator(self) -> "RenyiSum":
-        """The sum of losses at this order."""
-        return RenyiSum(self.alpha)
+        return replace(self, epsilon=Fraction(0)).within(threshold)
 
     @classmethod
     def together(cls, counted: Mapping[Self, int]) -> tuple["RenyiDP", str]:
@@ -256,29 +210,8 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         orders = {loss.alpha for loss in counted}
         if len(orders) > 1:
             raise NotCovered(f"Renyi losses add at one order only; give them all as_renyi({spell(min(orders))})")
-        epsilon = rounded_up(sum((copies * loss.epsilon for loss, copies in counted.items()), ZERO))
+        epsilon = rounded_up(sum((copies * loss.epsilon for loss, copies in counted.items()), Fraction(0)))
         return RenyiDP(min(orders), epsilon), "sum"
-
-    def added_renyi(self, alpha: Fraction) -> Fraction:
-        """Epsilon, at an order that is not above the stated one."""
-        return self.as_renyi(alpha).epsilon
-
-    def as_renyi(self, alpha: Number) -> "RenyiDP":
-        """The same bound at an order that is not above the stated one (D_alpha grows with alpha); lossy.
-
-        >>> RenyiDP(16, 0.2).as_renyi(8)
-        RenyiDP(alpha=8, epsilon=0.2)
-        """
-        order = above_one(alpha, "alpha")
-        if order > self.alpha and self.epsilon:
-            raise self._no_conversion(
-                f"RenyiDP at order {spell(order)}", f"choose an order of at most {spell(self.alpha)}"
-            )
-        return RenyiDP(order, self.epsilon)
-
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
-        """(epsilon, omega)-tCDP for an omega up to alpha: D at an order below is at most epsilon; lossy."""
-        return concentrated.tCDP(self.as_renyi(omega).epsilon, omega)
 
     def _advice(self) -> str:
         return "it bounds no order above its own; use zCDP, GaussianDP or PureDP"
@@ -311,37 +244,3 @@ def _lower(bounds: Interval, tight: Interval | None) -> Interval:
     if tight is None:
         return bounds
     return bounds.precision.between(min(tight.lower, bounds.upper), min(tight.upper, bounds.upper))
-
-
-class RenyiSum(Accumulator, Value, frozen=True):
-    """Renyi losses of one order add.
-
-    See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8. Covers all that has a Renyi loss at that order.
-
-    Not covered: ApproxDP, Renyi losses of a lower order, tCDP up to an omega that is not above it.
-
-    >>> from counterpoint import zCDP
-    >>> (RenyiSum(Fraction(8)) + RenyiDP(16, 0.1) + zCDP(0.01)).total
-    RenyiDP(alpha=8, epsilon=0.18)
-    """
-
-    alpha: Fraction
-    epsilon: Fraction = Fraction(0)
-    theorem = "Renyi losses of one order add (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
-
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "RenyiSum":
-        """Add a loss at this order."""
-        return RenyiSum(self.alpha, added_up(self.epsilon, loss.added_renyi(self.alpha)))
-
-    def _without(self, charge: Summand) -> "RenyiSum":
-        return RenyiSum(self.alpha, taken_out(self.epsilon, charge.loss.added_renyi(self.alpha)))
-
-    @property
-    def total(self) -> RenyiDP:
-        """The sum, at this order."""
-        return RenyiDP(self.alpha, self.epsilon)
-
-    def room(self, budget: Loss) -> Fraction:
-        """The epsilon whose Renyi loss is what is left."""
-        (epsilon,) = self._limits(budget, RenyiDP)
-        return pure.pure_below(self.alpha, epsilon - self.epsilon)

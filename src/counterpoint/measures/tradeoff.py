@@ -13,8 +13,6 @@ rounded below.
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
@@ -22,17 +20,13 @@ from typing import Annotated, ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import approximate, concentrated, curves, gaussian, pure, renyi, unbounded
-from counterpoint.measures.accumulator import ZERO, Accumulator, Interaction
-from counterpoint.measures.curves import rest_after
+from counterpoint.measures import curves
 from counterpoint.measures.divergences import approximate_divergence
-from counterpoint.measures.gaussian_curve import normal_quantile
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.renyi import above_one
 from counterpoint.numbers import Interval, Number, Precision, certify, float_up, precision, spell
-from counterpoint.numbers.exact import at_least, exact, probability, whole
+from counterpoint.numbers.exact import above_one, at_least, exact, probability, whole
 from counterpoint.numbers.parameters import Parameter, Read
-from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_down, rounded_up, short
+from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_down, rounded_up
 
 _SLOPE_DIGITS = 20  # fewer than inverses and conversions keep, so that a loss is seen to imply its own curve
 _HUGE = 10**4
@@ -172,20 +166,6 @@ class TradeOff(Loss, Value, frozen=True):
             return parts + 1
         return 0 if self.vertices == curves.NO_LOSS else parts
 
-    def accumulator(self) -> "TradeOffRest":
-        """What is left of this curve, launch by launch."""
-        _must_be_few(self)
-        return TradeOffRest(self, self)
-
-    @classmethod
-    def odometer(cls) -> "TradeOffRest":
-        """None: a tensor product of curves that were chosen adaptively bounds nothing."""
-        raise NotCovered(
-            "no odometer reads TradeOff losses: a tensor product is the cost of curves that were fixed in advance, and "
-            "an adaptive analyst exceeds it (theory, f-DP in general: 41/75 where every tensor says 27/50); use "
-            "Filter(TradeOff(...)), or Odometer(GaussianDP)"
-        )
-
     theorem_if_fixed: ClassVar[str] = (
         "tensor product, with finite communication or without memory (Haney et al. 2023, Thm 1.24; Henzinger et al. "
         "2024, Cor 14.7)"
@@ -205,36 +185,6 @@ class TradeOff(Loss, Value, frozen=True):
         """As every measure of f-DP."""
         return True
 
-    def added_curve(self, interaction: Interaction) -> "TradeOff | None":
-        """Itself, with finite communication or without memory."""
-        return None if interaction == "endless" else self
-
-    def as_pure(self) -> "pure.PureDP":
-        """The logarithm of the steepest slope, either way, if f(0) = 1 and f is 0 only at 1; tight."""
-        epsilon = self._least_epsilon(Fraction(0))
-        if epsilon is None:
-            raise self._no_conversion("PureDP")
-        return pure.PureDP(epsilon)
-
-    def as_probabilistic(self, epsilon: Number) -> "approximate.ProbabilisticDP":
-        """By the best (e, delta) below epsilon, which is at 0 or where the slope of the curve changes; lossy."""
-        target = at_least(epsilon, 0, "epsilon")
-        corners = {rounded_up(delta) for _, delta in self._demands()} | {self._least_delta(Fraction(0))}
-        found = []
-        for loss in map(self.as_approx, corners):
-            with suppress(NotCovered):
-                found.append(loss.as_probabilistic(target))
-        if not found:
-            raise self._no_conversion("ProbabilisticDP at epsilon 0", "choose an epsilon above 0")
-        return min(found, key=lambda loss: loss.delta)
-
-    def as_renyi(self, alpha: Number) -> "renyi.RenyiDP":
-        """The divergence, either way, of the pair of distributions that has this curve; tight, rounded up."""
-        order, most = above_one(alpha, "alpha"), self._through_pure("RenyiDP").epsilon
-        if most == 0 or order * most > 10**12:  # D_alpha never exceeds the pure epsilon
-            return renyi.RenyiDP(order, most)
-        return renyi.RenyiDP(order, max(bound for bound in self._divergences(order, ZERO) if bound is not None))
-
     def renyi_at(self, alpha: Number, delta: Number = 0) -> float:
         """The delta-approximate Renyi divergence of the pair that has this curve, either way, rounded up.
 
@@ -251,27 +201,6 @@ class TradeOff(Loss, Value, frozen=True):
         """Those of P from Q and of Q from P; None for an infinite one."""
         pairs = curves.atoms(self.vertices)
         return [approximate_divergence(some, order, delta) for some in (pairs, [(q, p) for p, q in pairs])]
-
-    def as_zcdp(self) -> "concentrated.zCDP":
-        """The better of what its pure and its Gaussian DP imply; lossy."""
-        return concentrated.zCDP(min(self.as_pure()._least_rho(), self.as_gaussian()._least_rho()))
-
-    def as_tcdp(self, omega: Number) -> "concentrated.tCDP":
-        """The better of its zCDP and its divergence at omega; lossy."""
-        return concentrated.tCDP(min(self.as_zcdp().rho, self.as_renyi(omega).epsilon), omega)
-
-    def as_gaussian(self) -> "gaussian.GaussianDP":
-        """The smallest mu whose curve is below: by convexity only the vertices matter; tight, rounded up.
-
-        G_mu(a) <= b exactly if mu >= Q^-1(a) + Q^-1(b).
-        """
-        self._through_pure("GaussianDP")
-        inner = [normal_quantile(a) + normal_quantile(b) for a, b in self.vertices[1:-1]]
-        return gaussian.GaussianDP(rounded_up(max((mu.upper for mu in inner), default=Decimal(0))))
-
-    def as_tradeoff(self) -> "TradeOff":
-        """Itself."""
-        return self
 
     def _advice(self) -> str:
         return "only a curve that starts at (0, 1) and stays above 0 before 1 converts; as_approx(delta) always works"
@@ -295,9 +224,6 @@ class TradeOff(Loss, Value, frozen=True):
             return rounded_up(max(1 - a - b for a, b in self.vertices))
         return super()._least_delta(epsilon)
 
-    def _least_rho(self) -> Fraction:
-        return self.as_zcdp().rho
-
     def _follows_from(self, loss: Loss) -> bool:
         if isinstance(loss, TradeOff):
             return loss.lies_above(self)
@@ -313,105 +239,10 @@ class TradeOff(Loss, Value, frozen=True):
         return {(_log_down(slope), 1 - height) for slope, height in sides}
 
 
-class TradeOffRest(Accumulator, Value, frozen=True):
-    """A filter for f-DP: what is left, R, of which a launch with curve f leaves an R' with f (x) R' above R.
-
-    See theory, f-DP in general; Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor 14.10.
-
-    The rest is searched for and certified (formulas/rests.py); a launch for which none is found does not fit. Covers
-    curves of at most 64 segments: of every PureDP and ApproxDP, which are postprocessings of one randomized response;
-    of TradeOff and GaussianDP with finite communication or without memory; and of zCDP, RenyiDP and tCDP with finite
-    communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget
-    from the first launch on.
-
-    >>> left = TradeOff.of_approx(1, 0).accumulator().plus(TradeOff.of_approx(0.3, 0), "one-shot").left
-    >>> round(left.epsilon_at(0), 9)
-    0.7
-    """
-
-    budget: TradeOff
-    left: TradeOff | None
-    launched: bool = False
-    theorem = (
-        "what is left is composed with what is launched (theory, f-DP in general; Haney et al. 2023, Thm 1.20; "
-        "Henzinger et al. 2024, Cor 14.10)"
-    )
-
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TradeOffRest":
-        """Take a launch out of what is left."""
-        curve = self._curve(loss, interaction)
-        rest = None if self.left is None else rest_after(curve.vertices, self.left.vertices)
-        return TradeOffRest(self.budget, None if rest is None else TradeOff(rest), True)
-
-    def _curve(self, loss: Loss, interaction: Interaction) -> TradeOff:
-        response = loss.added_response()
-        if response is not None:
-            return TradeOff.of_approx(*response)
-        curve = loss.added_curve(interaction)
-        if curve is None:
-            self._not_covered(
-                f"{loss!r} of a mechanism without finite communication"
-                if loss.added_curve("finite")
-                else f"{loss!r}: it has no trade-off curve",
-                "PureDP and ApproxDP; of mechanisms that answer once or have finite communication also TradeOff, "
-                "GaussianDP, zCDP, RenyiDP and tCDP; and of memoryless ones TradeOff and GaussianDP",
-            )
-        _must_be_few(curve)
-        return curve
-
-    @property
-    def total(self) -> "TradeOff | unbounded.Unbounded":
-        """Nothing, and from the first launch on the budget: no smaller curve is proven."""
-        if self.left is None:
-            return unbounded.Unbounded()
-        return self.budget if self.launched else TradeOff(curves.NO_LOSS)
-
-    @property
-    def interaction(self) -> Interaction:
-        """Memoryless: all launches together are a postprocessing of one draw, by the pair with the budget's curve."""
-        return "memoryless"
-
-    def keeps(self, budget: Loss) -> bool:
-        """Whether a rest was found at every launch."""
-        return self.left is not None and self.budget.within(budget)
-
-    def room(self, budget: Loss) -> Fraction:
-        """The largest epsilon, cut to 9 digits, whose curve lies above what is left."""
-        if self.left is None:
-            return ZERO
-        low, high = ZERO, Fraction(1)
-        while high < _HUGE and self._holds(high):
-            low, high = high, 2 * high
-        for _ in range(40):
-            middle = short((low + high) / 2)
-            low, high = (middle, high) if self._holds(middle) else (low, middle)
-        return low
-
-    def _holds(self, epsilon: Fraction) -> bool:
-        assert self.left is not None
-        return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
-
-    def fitting(self, budget: Loss) -> Loss:
-        """What is left, itself."""
-        return TradeOff(curves.NO_LOSS) if self.left is None else self.left
-
-
 @lru_cache(maxsize=64)
 def _proven_by(loss: Loss, epsilons: tuple[Fraction, ...]) -> TradeOff:
     """Remembered, since it takes long, and losses recur."""
     return TradeOff.highest(TradeOff.of_approx(epsilon, loss._least_delta(epsilon)) for epsilon in epsilons)
-
-
-_MOST_SEGMENTS = 64
-
-
-def _must_be_few(curve: TradeOff) -> None:
-    segments = len(curve.vertices) - 1
-    if segments > _MOST_SEGMENTS:
-        raise NotCovered(
-            f"a filter for f-DP takes curves of at most {_MOST_SEGMENTS} segments, and this one has {segments}; give "
-            "fewer vertices below the curve, or use GaussianDP"
-        )
 
 
 def _doubled(

@@ -26,7 +26,6 @@ from counterpoint.coins.coins import Coins, Integers
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.measures import GaussianDP, PureDP, zCDP
-from counterpoint.measures.accumulator import Interaction
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import each_may_fail, gaussian_within, laplace_beyond, rounded_normal_within
 from counterpoint.numbers import Number, spell, sqrt_up
@@ -42,7 +41,7 @@ from counterpoint.numbers.parameters import (
     default,
 )
 from counterpoint.numbers.rounding import rounded_up
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal

@@ -38,12 +38,12 @@ from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
 from counterpoint.coins.coins import Coins
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.fixed.compose import summed
 from counterpoint.composition.parallel import Parallel, times, total
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.measures import PureDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
 from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default

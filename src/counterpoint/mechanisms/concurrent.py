@@ -29,10 +29,10 @@ from typing import TypeAlias
 from msgspec.structs import replace
 
 from counterpoint.coins.coins import Coins
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidRequest, NotCovered, RelationMismatch
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, priced, ready, stepped
 from counterpoint.privacy.certificates import Certificate

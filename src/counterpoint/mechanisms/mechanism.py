@@ -34,6 +34,7 @@ from typing import Any, NoReturn, TypeAlias
 import msgspec
 
 from counterpoint.coins.coins import Coins
+from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import (
     INTERRUPTIONS,
@@ -45,7 +46,6 @@ from counterpoint.errors import (
     SecretLeak,
     TapeMismatch,
 )
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.tradeoff import TradeOff
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import GIVEN_DIGITS

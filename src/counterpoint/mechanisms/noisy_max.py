@@ -51,13 +51,12 @@ from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures import PureDP, zCDP
-from counterpoint.measures.accumulator import Interaction
 from counterpoint.mechanisms.mechanism import Answer, Chosen, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import each_may_fail, may_fail
 from counterpoint.numbers import Interval, Number, Precision, certify, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt, PositiveOrNone, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import OneWay, every_step
 from counterpoint.privacy.secret import reveal

@@ -22,12 +22,11 @@ from typing import Any
 from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures.accumulator import Interaction
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.numbers.parameters import ProbabilityOrNone, Rate, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import OfSample, Relation
 from counterpoint.privacy.samples import Sample, amplified

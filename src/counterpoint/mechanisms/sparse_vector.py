@@ -73,7 +73,6 @@ from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures import PureDP, zCDP
-from counterpoint.measures.accumulator import Interaction
 from counterpoint.measures.divergences import concentrated_of_pure
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
@@ -81,7 +80,7 @@ from counterpoint.mechanisms.threshold import Comparing, least_alpha, log_draws
 from counterpoint.numbers import Interval, Number, Precision, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, Positive, PositiveInt, PositiveOrNone, Rational, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, every_step
 from counterpoint.privacy.secret import reveal

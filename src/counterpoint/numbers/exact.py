@@ -225,6 +225,20 @@ def positive(value: object, what: str) -> Exact:
     return number
 
 
+def above_one(value: object, what: str) -> Exact:
+    """Read a Renyi order: a number above 1.
+
+    >>> above_one(1, "alpha")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: alpha must be above 1, but 1 was given
+    """
+    number = exact(value, what)
+    if number <= 1:
+        raise InvalidParameter(f"{what} must be above 1, but {spell(number)} was given")
+    return number
+
+
 def positive_scale(value: object, what: str) -> Exact:
     """A number above 0 that was computed of parameters: it may be as long as what is stored.
 

@@ -54,7 +54,7 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers.exact import LARGEST, Number, at_least, exact, positive, probability, spell, whole
+from counterpoint.numbers.exact import LARGEST, Number, above_one, at_least, exact, positive, probability, spell, whole
 
 Held = TypeVar("Held")
 Given = TypeVar("Given")
@@ -120,10 +120,14 @@ Positive = Annotated[Parameter[Fraction, Number], Read(positive)]
 """A number above 0."""
 Probability = Annotated[Parameter[Fraction, Number], Read(probability)]
 """A number from 0 to 1."""
+Order = Annotated[Parameter[Fraction, Number], Read(above_one)]
+"""The order of a Renyi divergence: a number above 1."""
 RationalOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(exact)]
 """Any number, or None."""
 PositiveOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(positive)]
 """A number above 0, or None."""
+OrderOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(above_one)]
+"""An order, or None."""
 ProbabilityOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(probability)]
 """A number from 0 to 1, or None."""
 PositiveOrUnset = Annotated[Parameter[Fraction | msgspec.UnsetType, Number | msgspec.UnsetType], Read(positive)]

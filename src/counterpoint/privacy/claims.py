@@ -7,14 +7,29 @@ See Henzinger et al. 2024, Def 4.1, creation query.
 PureDP(0.5)
 """
 
-from typing import get_args
+from typing import Literal, TypeAlias, get_args
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures.accumulator import Interaction
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.relations import Relation
+
+Interaction: TypeAlias = Literal["one-shot", "finite", "memoryless", "endless"]
+"""How a mechanism interacts, as far as theorems ask.
+
+- one-shot: one answer and no state.
+- finite: a bounded number of messages, each with finitely many answers (theory, f-DP in general).
+- memoryless: every answer is a postprocessing of a draw of its own, whatever came before, so that for any two
+  neighbours the whole conversation is a postprocessing of one draw that could be made at launch, and that has the
+  claimed loss itself.
+- endless: none of these is known.
+
+The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
+about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication, which only serves
+to find the draw that a memoryless mechanism has anyway (theory, Gaussian budgets).
+"""
 
 
 class Charge(Tagged, Value, frozen=True):
@@ -64,7 +79,7 @@ def require_finite(claimed: Claim, slot: Loss) -> None:
     >>> from counterpoint import GaussianDP, Laplace
     >>> require_finite(Laplace(0.1, asks=2).claim, GaussianDP(1))
     """
-    one_draw = claimed.interaction != "endless" or claimed.loss.added_response() is not None
+    one_draw = claimed.interaction != "endless" or response_of(claimed.loss) is not None
     if slot.needs_finite_communication and not one_draw:
         raise NotCovered(
             f"{slot!r} composes by theorems on f-DP, which need finite communication (Henzinger et al. 2024, Cor 14.7, "

@@ -22,6 +22,7 @@ from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered, SecretLeak
 from counterpoint.measures import ApproxDP, PureDP
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, Precision, certify
 from counterpoint.numbers.parameters import Rate
@@ -111,7 +112,7 @@ def amplified(loss: Loss, rate: Fraction, delta: Fraction | None = None) -> Loss
     ApproxDP(~0.0170369, 1e-8)
     """
     given = loss if delta is None else loss.as_approx(delta)
-    response = given.added_response()
+    response = response_of(given)
     if response is None:
         raise NotCovered(
             f"a sample amplifies (epsilon, delta), and {loss!r} is no such loss (theory, Sampling: rate^2 times rho "

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain
 from counterpoint.errors import CounterpointError, DataFailed, LedgerError, RequestConflict, bare
 from counterpoint.ledger.chain import Disclosure, NeverAnswered, Signed
@@ -39,7 +40,6 @@ from counterpoint.ledger.commands import (
 )
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.state import UNNAMED, Acting, Faulty, Grant, Node, Path, Row, failed, granted, sample_of
-from counterpoint.measures.accumulator import Account
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced
 from counterpoint.privacy.relations import Relation

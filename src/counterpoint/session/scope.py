@@ -46,6 +46,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.errors import LedgerError, NotAllowed, RequestConflict
@@ -55,7 +56,6 @@ from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.location import Place
 from counterpoint.ledger.open import durable
 from counterpoint.ledger.state import Fact, Node, Path, Row
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism

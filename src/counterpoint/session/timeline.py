@@ -41,12 +41,12 @@ from math import isfinite
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.display.timeline import Lane, LossAxis, Mark, Step, Timeline, TimelineEvent, count
 from counterpoint.errors import InvalidParameter, LedgerError, NotCovered, shown
 from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, granted
 from counterpoint.measures import PureDP
-from counterpoint.measures.accumulator import Account
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism

@@ -27,10 +27,9 @@ from counterpoint.display.progress import working
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import TradeOff, curves
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.renyi import above_one
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number, precision, spell
-from counterpoint.numbers.exact import at_least, float_down, float_up, probability, whole
+from counterpoint.numbers.exact import above_one, at_least, float_down, float_up, probability, whole
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import Adversary, strategy

@@ -36,15 +36,13 @@ from typing import Annotated, Any, TypeAlias
 from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter
-from counterpoint.measures import ApproxDP
-from counterpoint.measures.accumulator import Interaction
+from counterpoint.measures import ApproxDP, Unbounded
 from counterpoint.measures.loss import Loss
-from counterpoint.measures.unbounded import Unbounded
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import probability
 from counterpoint.numbers.parameters import NonNegativeInt, Parameter, Probability, Read, default
-from counterpoint.privacy.claims import Claim, claim
+from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import FirstMessage, Pair, Relation, Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal

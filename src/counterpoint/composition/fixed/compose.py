@@ -30,9 +30,10 @@ eps_(i-1)) delta_i), in the best order.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
+from typing import Any
 
 from counterpoint.composition.fixed.optimal import Optimal
 from counterpoint.composition.fixed.sampled import SampledGaussians, Steps
@@ -48,13 +49,20 @@ from counterpoint.composition.fixed.totals import (
 )
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import ApproxDP
+from counterpoint.measures import ApproxDP, GaussianDP, SampledGaussianDP
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import concentrated_of_pure
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, Precision, certify, precision
 from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_up
 
 __all__ = ["advanced", "basic", "optimal", "vadhan_wang"]
+
+SAMPLED_STEPS: dict[type[Loss], Callable[[Any], tuple[Fraction, Fraction] | None]] = {
+    SampledGaussianDP: lambda loss: (loss.mu, loss.rate),
+    GaussianDP: lambda loss: (loss.mu, Fraction(1)) if loss.mu else None,
+}
+"""The mu and the rate of the Gaussian step on a Poisson sample that a loss is; the rate is 1 on all units."""
 
 
 def optimal(losses: Iterable[Loss]) -> Composed:
@@ -161,7 +169,7 @@ def _parts(counted: Mapping[Loss, int]) -> Parts | None:
     """The (epsilon, delta) of each loss, counted; None where one has none."""
     parts: Counter[tuple[Fraction, Fraction]] = Counter()
     for loss, copies in counted.items():
-        response = loss.added_response()
+        response = response_of(loss)
         if response is None:
             return None
         parts[response] += copies
@@ -172,7 +180,7 @@ def _sampled_steps(counted: Mapping[Loss, int]) -> Steps | None:
     """The mu and the rate of each loss, counted; None where one has none, or all are Gaussian on all units."""
     steps: Counter[tuple[Fraction, Fraction]] = Counter()
     for loss, copies in counted.items():
-        step = loss.added_sampled_gaussian()
+        step = SAMPLED_STEPS.get(type(loss), lambda _: None)(loss)
         if step is None:
             return None
         steps[step] += copies

@@ -34,11 +34,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from counterpoint.coins.coins import Coins
+from counterpoint.composition.accumulator import Account
 from counterpoint.composition.odometers import Odometer
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
-from counterpoint.measures.accumulator import Account
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
@@ -252,7 +253,7 @@ def _item(item: Loss | Mechanism) -> Mechanism:
         return item
     if not isinstance(item, Loss):
         raise InvalidParameter(f"the menu must list losses or mechanisms, not a {type(item).__name__}")
-    response = item.added_response()
+    response = response_of(item)
     if response is None:
         raise InvalidParameter(f"{item!r} has no single worst mechanism: give PureDP, ApproxDP or a mechanism")
     return RandomizedResponse(*response)

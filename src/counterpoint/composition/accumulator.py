@@ -1,13 +1,15 @@
-"""Accumulators: losses in, total loss out, in constant time and space per launch however long the history.
+"""Accumulators: losses in, total loss out, in constant time and space per launch.
 
-An accumulator is a frozen value; adding a loss gives a new one. A filter compares it with a budget, an odometer reports
-it (Haney et al. 2023, Lemma 2.19), so each theorem is written once. Sums are exact; an irrational amount is rounded up
-at 50 digits before it is added, so no amount is ever absorbed. A loss that the theorem does not cover is `NotCovered`.
+A filter compares an accumulator's total with a budget, and an odometer reports it (Haney et al. 2023, Lemma 2.19), so
+each theorem is written once. An accumulator is a frozen value: adding a loss gives a new one. Sums are exact; an
+irrational amount is rounded up at 50 digits before it is added, so no amount is ever absorbed.
 
-Each measure's file has the accumulator of that measure (`PureSum` beside `PureDP`); `Loss.accumulator` hands it out.
+Each sum has one table, `ENTERS`, from a measure to what its losses add: the list of what the theorem covers. It is no
+list of conversions, because a theorem may refuse a loss that converts. Any other loss raises `NotCovered`.
 
 >>> from counterpoint import PureDP
->>> spent = PureDP(1).accumulator()
+>>> from counterpoint.composition.sums import PureSum
+>>> spent = PureSum()
 >>> for _ in range(10):
 ...     spent = spent + PureDP(0.1)
 >>> spent.total, spent.keeps(PureDP(1)), (spent + PureDP("1e-12")).keeps(PureDP(1))
@@ -15,33 +17,39 @@ Each measure's file has the accumulator of that measure (`PureSum` beside `PureD
 """
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from functools import reduce
-from typing import Literal, NamedTuple, NoReturn, Self, TypeAlias
+from typing import Any, NamedTuple, NoReturn, Self, TypeAlias, TypeVar
 
 from counterpoint.encoding import Tagged
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers.exact import bounded_down
 from counterpoint.privacy.certificates import Certificate
-
-Interaction: TypeAlias = Literal["one-shot", "finite", "memoryless", "endless"]
-"""How a mechanism interacts, as far as theorems ask.
-
-- one-shot: one answer and no state.
-- finite: a bounded number of messages, each with finitely many answers (theory, f-DP in general).
-- memoryless: every answer is a postprocessing of a draw of its own, whatever came before, so that for any two
-  neighbours the whole conversation is a postprocessing of one draw that could be made at launch, and that has the
-  claimed loss itself.
-- endless: none of these is known.
-
-The theorems about sequences of non-interactive mechanisms (Whitehouse et al. 2023) need one-shot mechanisms; those
-about f-DP (Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, sec. 14) need finite communication, which only serves
-to find the draw that a memoryless mechanism has anyway (theory, Gaussian budgets).
-"""
+from counterpoint.privacy.claims import Interaction
 
 ZERO = Fraction(0)
+
+Amount = TypeVar("Amount")
+Entries: TypeAlias = dict[type[Loss], Callable[[Any, Interaction], Amount | None]]
+"""From a measure to what one of its losses adds, launched with an interaction; None where the theorem refuses that."""
+
+
+def entry(entries: Entries[Amount], loss: Loss, interaction: Interaction) -> Amount | None:
+    """What a loss adds by the table of a theorem; None if the theorem does not cover it.
+
+    The type is looked up exactly: a subclass, too, is covered only once somebody has written it into the table.
+    """
+    enters = entries.get(type(loss))
+    return None if enters is None else enters(loss, interaction)
+
+
+def named(measures: Iterable[type[Loss]]) -> str:
+    """Measures in words: "PureDP, zCDP and GaussianDP"."""
+    *names, last = [measure.__name__ for measure in measures]
+    return f"{', '.join(names)} and {last}" if names else last
 
 
 class Summand(NamedTuple):
@@ -61,10 +69,20 @@ class Accumulator(Account):
     """The sum of one theorem: losses in, total out.
 
     A new one defines `theorem`, `plus` and `total`, and what a budget of its measure still has room for: `room` if it
-    takes pure launches, `fitting` otherwise.
+    takes pure launches, `fitting` otherwise. One line in `sums.SUMS` lets budgets of its measure use it.
     """
 
     __slots__ = ()
+
+    @classmethod
+    def for_budget(cls, budget: Loss) -> Self:
+        """The empty sum that a filter with this budget starts from."""
+        return cls()
+
+    @classmethod
+    def for_odometer(cls) -> Self:
+        """The empty sum of an odometer; `NotCovered` if the sum wants something fixed in advance."""
+        return cls()
 
     @property
     @abstractmethod
@@ -105,8 +123,6 @@ class Accumulator(Account):
 
     def fitting(self, budget: Loss) -> Loss:
         """The largest further loss within a budget, as a refusal shows it: pure, where pure launches are covered."""
-        from counterpoint.measures.pure import PureDP  # noqa: PLC0415 - the base meets its heirs at use
-
         return PureDP(bounded_down(self.room(budget)))
 
     def at_distance(self, distance: int) -> "Accumulator":
@@ -121,8 +137,8 @@ class Accumulator(Account):
 
         Only where losses add up whatever their order; a part that is out for this budget stays out.
 
-        >>> from counterpoint import PureDP
-        >>> spent = PureDP(1).accumulator() + PureDP(0.5) + PureDP(0.1)
+        >>> from counterpoint.composition.sums import PureSum
+        >>> spent = PureSum() + PureDP(0.5) + PureDP(0.1)
         >>> spent.recounted(PureDP(1), Summand(PureDP(0.5)), [Summand(PureDP(0.2))]).total
         PureDP(0.3)
         """

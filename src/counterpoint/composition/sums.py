@@ -1,0 +1,350 @@
+"""The sum of each measure: by which theorem its losses add up, and which other losses that theorem covers.
+
+A budget in a measure is a budget for the sum of that measure (`sum_for`), and an odometer reads the same sum
+(`odometer_for`). The sums that a `Filter` may choose for an ApproxDP budget instead stand in `advanced.py`,
+`one_order.py` and `best_of_sums.py`.
+
+>>> from counterpoint import PureDP, zCDP
+>>> (sum_for(zCDP(1)) + PureDP(1) + zCDP(0.25)).total
+zCDP(0.75)
+"""
+
+from fractions import Fraction
+from functools import lru_cache
+from typing import ClassVar
+
+from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, Summand, entry, named
+from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum
+from counterpoint.composition.tradeoff_rest import TradeOffRest
+from counterpoint.encoding import Value
+from counterpoint.errors import NotCovered
+from counterpoint.measures import (
+    ApproxDP,
+    ApproxzCDP,
+    GaussianDP,
+    ProbabilisticDP,
+    PureDP,
+    RenyiDP,
+    TradeOff,
+    Unbounded,
+    tCDP,
+    zCDP,
+)
+from counterpoint.measures.conversions import response_of
+from counterpoint.measures.gaussian_curve import gaussian_of_pure, pure_of_gaussian
+from counterpoint.measures.loss import EpsilonDelta, Loss
+from counterpoint.numbers import sqrt_up
+from counterpoint.numbers.exact import added_up, taken_out
+from counterpoint.numbers.rounding import root_below, rounded_up
+from counterpoint.privacy.claims import Interaction
+
+
+class PureSum(Accumulator, Value, frozen=True):
+    """Pure losses add.
+
+    See theory, Sums; Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4 with the basic filter. Covers PureDP
+    only.
+
+    >>> (PureSum() + PureDP("1e-17") + PureDP(1)).epsilon > 1
+    True
+    """
+
+    ENTERS: ClassVar[Entries[Fraction]] = {PureDP: lambda loss, _: loss.epsilon}
+
+    epsilon: Fraction = Fraction(0)
+    theorem = "basic composition of pure losses (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "PureSum":
+        """Add a pure loss."""
+        return PureSum(added_up(self.epsilon, self._added(loss)))
+
+    def _without(self, charge: Summand) -> "PureSum":
+        return PureSum(taken_out(self.epsilon, self._added(charge.loss)))
+
+    def _added(self, loss: Loss) -> Fraction:
+        epsilon = entry(self.ENTERS, loss, "endless")
+        if epsilon is None:
+            self._not_covered(loss, f"{named(self.ENTERS)}; budget in ApproxDP for other measures")
+        return epsilon
+
+    @property
+    def total(self) -> PureDP:
+        """The sum."""
+        return PureDP(self.epsilon)
+
+    def room(self, budget: Loss) -> Fraction:
+        """What is left, exactly."""
+        (epsilon,) = self._limits(budget, PureDP)
+        return max(ZERO, epsilon - self.epsilon)
+
+
+def _rho(loss: Loss, _: Interaction) -> Fraction:
+    """epsilon^2/2 of a pure loss, mu^2/2 of a Gaussian one."""
+    return loss.as_zcdp().rho
+
+
+class ZCDPSum(Accumulator, Value, frozen=True):
+    """rho adds.
+
+    See theory, Sums; every Renyi order at once; Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8. Covers
+    zCDP, PureDP, GaussianDP.
+
+    Not covered: ApproxDP, and RenyiDP or tCDP, which do not bound every order.
+
+    >>> (ZCDPSum() + PureDP(1) + zCDP(0.25)).total
+    zCDP(0.75)
+    """
+
+    ENTERS: ClassVar[Entries[Fraction]] = {
+        zCDP: lambda loss, _: loss.rho,
+        PureDP: _rho,
+        GaussianDP: _rho,
+    }
+
+    rho: Fraction = Fraction(0)
+    theorem = "zCDP adds at every Renyi order (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8)"
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ZCDPSum":
+        """Add a loss that is zCDP."""
+        return ZCDPSum(added_up(self.rho, self._added(loss)))
+
+    def _without(self, charge: Summand) -> "ZCDPSum":
+        return ZCDPSum(taken_out(self.rho, self._added(charge.loss)))
+
+    def _added(self, loss: Loss) -> Fraction:
+        rho = entry(self.ENTERS, loss, "endless")
+        if rho is None:
+            self._not_covered(loss, "zCDP, PureDP (as epsilon^2/2) and GaussianDP (as mu^2/2)")
+        return rho
+
+    @property
+    def total(self) -> zCDP:
+        """The sum."""
+        return zCDP(self.rho)
+
+    def room(self, budget: Loss) -> Fraction:
+        """sqrt(2 rho) of what is left."""
+        (rho,) = self._limits(budget, zCDP)
+        return root_below(2 * (rho - self.rho))
+
+
+class TCDPSum(Accumulator, Value, frozen=True):
+    """rho adds, omega is the smallest.
+
+    See Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8 at each order below omega.
+
+    Covers tCDP, zCDP, PureDP and GaussianDP; not ApproxDP, nor RenyiDP, which bounds one order only.
+
+    >>> (TCDPSum(tCDP(0, 20)) + tCDP(0.1, 12)).total
+    tCDP(rho=0.1, omega=12)
+    """
+
+    ENTERS: ClassVar[Entries[Fraction]] = {tCDP: lambda loss, _: loss.rho, **ZCDPSum.ENTERS}
+
+    sum: tCDP
+    theorem = (
+        "tCDP adds at every Renyi order below the smallest omega (Haney et al. 2023, Thm 1.21; Henzinger et "
+        "al. 2024, Cor 13.8)"
+    )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TCDPSum":
+        """Add a loss that is tCDP."""
+        rho = entry(self.ENTERS, loss, interaction)
+        if rho is None:
+            self._not_covered(loss, named(self.ENTERS))
+        omega = min(self.sum.omega, loss.omega) if isinstance(loss, tCDP) else self.sum.omega
+        return TCDPSum(tCDP(added_up(self.sum.rho, rho), omega))
+
+    @classmethod
+    def for_budget(cls, budget: Loss) -> "TCDPSum":
+        """The sum up to the budget's omega."""
+        assert isinstance(budget, tCDP)
+        return cls(tCDP(0, budget.omega))
+
+    @classmethod
+    def for_odometer(cls) -> "TCDPSum":
+        """None: omega has to be fixed in advance."""
+        raise NotCovered("an odometer in tCDP fixes its omega in advance: Odometer.tcdp(omega=...)")
+
+    @property
+    def total(self) -> tCDP:
+        """The sum and the smallest omega."""
+        return self.sum
+
+    def room(self, budget: Loss) -> Fraction:
+        """sqrt(2 rho) of what is left."""
+        (rho,) = self._limits(budget, tCDP)
+        return root_below(2 * (rho - self.sum.rho)) if self.keeps(budget) else ZERO
+
+
+class ApproximateZCDPSum(Accumulator, Value, frozen=True):
+    """rho and delta add (theory, What covers what; Whitehouse et al. 2023, Thm 7), for mechanisms that answer once.
+    Covers all that is approximate zCDP.
+
+    An (epsilon, delta) launch enters as epsilon^2/2 with its delta, being a postprocessing of RR(epsilon, delta).
+
+    >>> (ApproximateZCDPSum().plus(zCDP(0.1), "one-shot").plus(ApproxDP(1, 1e-9), "one-shot")).total
+    ApproxzCDP(0.6, 1e-9)
+    """
+
+    ENTERS: ClassVar[Entries[EpsilonDelta]] = {
+        ApproxzCDP: lambda loss, _: (loss.rho, loss.delta),
+        zCDP: lambda loss, _: (loss.rho, ZERO),
+        PureDP: lambda loss, how: (_rho(loss, how), ZERO),
+        GaussianDP: lambda loss, how: (_rho(loss, how), ZERO),
+        ApproxDP: lambda loss, how: (_rho(PureDP(loss.epsilon), how), loss.delta),
+        ProbabilisticDP: lambda loss, how: (_rho(PureDP(loss.epsilon), how), loss.delta),
+    }
+
+    rho: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    theorem = "approximate zCDP adds for mechanisms that answer once (Whitehouse et al. 2023, Thm 7)"
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateZCDPSum":
+        """Add a one-shot loss."""
+        if interaction != "one-shot":
+            self._not_covered(f"{loss!r} of an interactive mechanism", "mechanisms that answer once")
+        added = entry(self.ENTERS, loss, interaction)
+        if added is None:
+            self._not_covered(loss, named(self.ENTERS))
+        rho, delta = added
+        return ApproximateZCDPSum(added_up(self.rho, rho), added_up(self.delta, delta))
+
+    @property
+    def total(self) -> ApproxzCDP | Unbounded:
+        """The sums; unbounded once the deltas exceed 1."""
+        return ApproxzCDP(self.rho, self.delta) if self.delta <= 1 else Unbounded()
+
+    def room(self, budget: Loss) -> Fraction:
+        """sqrt(2 rho) of what is left."""
+        rho, delta = self._limits(budget, ApproxzCDP)
+        return root_below(2 * (rho - self.rho)) if self.delta <= delta else ZERO
+
+    def delta_left(self, budget: Loss) -> Fraction:
+        """What is left of delta."""
+        _, delta = self._limits(budget, ApproxzCDP)
+        return delta - self.delta
+
+
+class GaussianSum(Accumulator, Value, frozen=True):
+    """mu^2 adds, also for launches that are chosen adaptively (theory, Gaussian budgets).
+
+    See Smith and Thakurta 2022, Koskela et al. 2023; lifted by Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor
+    14.10.
+
+    Covers GaussianDP of one-shot, finite and memoryless mechanisms, and every pure launch, however it interacts: that
+    is a postprocessing of one randomized response (Henzinger et al. 2024, Lemma 4.7), which is GaussianDP with mu = 2
+    Phi^-1(e^eps/(1+e^eps)). Not covered: deltas above 0 (no mu bounds an exposure), zCDP and Renyi losses (bounds on
+    divergences give no mu: a discrete Gaussian with sigma = 1 is zCDP(0.5) and not GaussianDP(1)).
+
+    >>> GaussianSum().plus(GaussianDP(3), "one-shot").plus(GaussianDP(4), "finite").total
+    GaussianDP(5)
+    >>> (GaussianSum() + PureDP(1)).total == PureDP(1).as_gaussian()
+    True
+    """
+
+    ENTERS: ClassVar[Entries[Fraction]] = {GaussianDP: lambda loss, how: None if how == "endless" else loss.mu}
+
+    squares: Fraction = Fraction(0)
+    theorem = (
+        "Gaussian losses add in squares (Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
+        "al. 2024, Cor 14.10; theory, Gaussian budgets)"
+    )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianSum":
+        """Add a Gaussian or a pure loss."""
+        return GaussianSum(added_up(self.squares, self._square(loss, interaction)))
+
+    def _without(self, charge: Summand) -> "GaussianSum":
+        return GaussianSum(taken_out(self.squares, self._square(*charge)))
+
+    def _square(self, loss: Loss, interaction: Interaction) -> Fraction:
+        mu = entry(self.ENTERS, loss, interaction)
+        if mu is not None:
+            return mu * mu
+        response = response_of(loss)
+        if response is None or response[1] > 0:
+            self._not_covered(f"{loss!r}{_why_not(loss, response)}", _COVERED)
+        return _square_of_pure(response[0])
+
+    @property
+    def total(self) -> GaussianDP:
+        """The root of the sum of squares, rounded up where it is irrational."""
+        return GaussianDP(sqrt_up(self.squares))
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless: each launch is a postprocessing of a stretch of its own of one Brownian motion with drift."""
+        return "memoryless"
+
+    def room(self, budget: Loss) -> Fraction:
+        """The largest epsilon whose mu^2 is left."""
+        return pure_of_gaussian(self._left(budget))
+
+    def fitting(self, budget: Loss) -> GaussianDP:
+        """The root of what is left of the budget's square."""
+        return GaussianDP(root_below(self._left(budget)))
+
+    def _left(self, budget: Loss) -> Fraction:
+        (mu,) = self._limits(budget, GaussianDP)
+        return mu * mu - self.squares
+
+
+_COVERED = (
+    "PureDP, and GaussianDP of mechanisms that answer once, have finite communication or are memoryless; budget in "
+    "zCDP or ApproxDP for other measures"
+)
+
+
+def _why_not(loss: Loss, response: EpsilonDelta | None) -> str:
+    """What is missing, for a refusal."""
+    if response is not None:
+        return ": with probability delta the data may be exposed, which no mu bounds"
+    if isinstance(loss, GaussianDP):
+        return " of a mechanism without finite communication (Haney et al. 2023, Thm 1.20)"
+    return ": its measure does not imply GaussianDP (theory, Gaussian budgets)"
+
+
+@lru_cache(maxsize=65536)
+def _square_of_pure(epsilon: Fraction) -> Fraction:
+    """mu^2 of the randomized response, rounded up; remembered, since losses recur."""
+    return rounded_up(gaussian_of_pure(epsilon)) ** 2
+
+
+SUMS: dict[type[Loss], type[Accumulator]] = {
+    PureDP: PureSum,
+    ApproxDP: ApproximateSum,
+    zCDP: ZCDPSum,
+    RenyiDP: RenyiSum,
+    tCDP: TCDPSum,
+    GaussianDP: GaussianSum,
+    ApproxzCDP: ApproximateZCDPSum,
+    TradeOff: TradeOffRest,
+}
+"""The measures that a budget may be in, and by what their losses add up."""
+
+
+def sum_for(budget: Loss) -> Accumulator:
+    """The empty sum of a budget's own measure; `NotCovered` if no theorem adds up losses of that measure.
+
+    >>> sum_for(tCDP(1, omega=20)).total
+    tCDP(rho=0, omega=20)
+    """
+    return _sum_of(type(budget)).for_budget(budget)
+
+
+def odometer_for(measure: type[Loss]) -> Accumulator:
+    """The empty sum of a measure that needs nothing fixed in advance, for `Odometer(measure)`.
+
+    >>> odometer_for(PureDP).total
+    PureDP(0)
+    """
+    return _sum_of(measure).for_odometer()
+
+
+def _sum_of(measure: type[Loss]) -> type[Accumulator]:
+    if measure not in SUMS:
+        raise NotCovered(
+            f"no theorem adds up adaptively chosen {measure.__name__} losses; use a budget in {named(SUMS)}"
+        )
+    return SUMS[measure]

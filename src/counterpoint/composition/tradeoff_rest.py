@@ -1,0 +1,155 @@
+"""What is left of an f-DP budget: a curve that every launch divides.
+
+f-DP has no sum: the tensor product of adaptively chosen curves bounds nothing (theory, f-DP in general). So a filter
+for a `TradeOff` budget keeps the curve that is left and searches, at every launch, for one that the launch leaves.
+
+>>> from counterpoint import PureDP
+>>> rest = TradeOffRest.for_budget(TradeOff.of_approx(1, 0))
+>>> round(float((rest + PureDP(0.25)).room(rest.budget)), 6)
+0.75
+"""
+
+from fractions import Fraction
+from typing import ClassVar
+
+from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, entry
+from counterpoint.encoding import Value
+from counterpoint.errors import NotCovered
+from counterpoint.measures import GaussianDP, RenyiDP, TradeOff, Unbounded, curves, tCDP, zCDP
+from counterpoint.measures.conversions import response_of
+from counterpoint.measures.curves import rest_after
+from counterpoint.measures.loss import Loss
+from counterpoint.numbers.rounding import rounded_up, short
+from counterpoint.privacy.claims import Interaction
+
+_HUGE = 10**4
+"""An epsilon beyond which a curve is not searched for."""
+_MOST_SEGMENTS = 64
+_TINY, _STEPS = Fraction(1, 10**15), 24
+
+
+def _must_be_few(curve: TradeOff) -> None:
+    segments = len(curve.vertices) - 1
+    if segments > _MOST_SEGMENTS:
+        raise NotCovered(
+            f"a filter for f-DP takes curves of at most {_MOST_SEGMENTS} segments, and this one has {segments}; give "
+            "fewer vertices below the curve, or use GaussianDP"
+        )
+
+
+def _proven_curve(loss: Loss, interaction: Interaction) -> TradeOff | None:
+    """The curve that a loss's deltas prove, at 25 epsilons and down to 1e-15, with finite communication.
+
+    A mechanism with this loss has that curve against every adversary (theory, f-DP in general).
+    """
+    if interaction not in ("one-shot", "finite"):
+        return None
+    reach = loss._least_epsilon(_TINY) or Fraction(0)
+    return TradeOff.proven_by(loss, [rounded_up(reach * k / _STEPS) for k in range(_STEPS + 1)])
+
+
+class TradeOffRest(Accumulator, Value, frozen=True):
+    """A filter for f-DP: what is left, R, of which a launch with curve f leaves an R' with f (x) R' above R.
+
+    See theory, f-DP in general; Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor 14.10.
+
+    The rest is searched for and certified (formulas/rests.py); a launch for which none is found does not fit. Covers
+    curves of at most 64 segments: of every PureDP and ApproxDP, which are postprocessings of one randomized response;
+    of TradeOff and GaussianDP with finite communication or without memory; and of zCDP, RenyiDP and tCDP with finite
+    communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget
+    from the first launch on.
+
+    >>> left = TradeOffRest.for_budget(TradeOff.of_approx(1, 0)).plus(TradeOff.of_approx(0.3, 0), "one-shot").left
+    >>> round(left.epsilon_at(0), 9)
+    0.7
+    """
+
+    ENTERS: ClassVar[Entries[TradeOff]] = {
+        TradeOff: lambda loss, how: None if how == "endless" else loss,
+        GaussianDP: lambda loss, how: None if how == "endless" else loss.as_tradeoff(),
+        zCDP: _proven_curve,
+        RenyiDP: _proven_curve,
+        tCDP: _proven_curve,
+    }
+
+    budget: TradeOff
+    left: TradeOff | None
+    launched: bool = False
+    theorem = (
+        "what is left is composed with what is launched (theory, f-DP in general; Haney et al. 2023, Thm 1.20; "
+        "Henzinger et al. 2024, Cor 14.10)"
+    )
+
+    @classmethod
+    def for_budget(cls, budget: Loss) -> "TradeOffRest":
+        """The whole curve is left."""
+        assert isinstance(budget, TradeOff)
+        _must_be_few(budget)
+        return cls(budget, budget)
+
+    @classmethod
+    def for_odometer(cls) -> "TradeOffRest":
+        """None: a tensor product of curves that were chosen adaptively bounds nothing."""
+        raise NotCovered(
+            "no odometer reads TradeOff losses: a tensor product is the cost of curves that were fixed in advance, and "
+            "an adaptive analyst exceeds it (theory, f-DP in general: 41/75 where every tensor says 27/50); use "
+            "Filter(TradeOff(...)), or Odometer(GaussianDP)"
+        )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TradeOffRest":
+        """Take a launch out of what is left."""
+        curve = self._curve(loss, interaction)
+        rest = None if self.left is None else rest_after(curve.vertices, self.left.vertices)
+        return TradeOffRest(self.budget, None if rest is None else TradeOff(rest), True)
+
+    def _curve(self, loss: Loss, interaction: Interaction) -> TradeOff:
+        response = response_of(loss)
+        if response is not None:
+            return TradeOff.of_approx(*response)
+        curve = entry(self.ENTERS, loss, interaction)
+        if curve is None:
+            self._not_covered(
+                f"{loss!r} of a mechanism without finite communication"
+                if type(loss) in self.ENTERS
+                else f"{loss!r}: it has no trade-off curve",
+                "PureDP and ApproxDP; of mechanisms that answer once or have finite communication also TradeOff, "
+                "GaussianDP, zCDP, RenyiDP and tCDP; and of memoryless ones TradeOff and GaussianDP",
+            )
+        _must_be_few(curve)
+        return curve
+
+    @property
+    def total(self) -> TradeOff | Unbounded:
+        """Nothing, and from the first launch on the budget: no smaller curve is proven."""
+        if self.left is None:
+            return Unbounded()
+        return self.budget if self.launched else TradeOff(curves.NO_LOSS)
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless: all launches together are a postprocessing of one draw, by the pair with the budget's curve."""
+        return "memoryless"
+
+    def keeps(self, budget: Loss) -> bool:
+        """Whether a rest was found at every launch."""
+        return self.left is not None and self.budget.within(budget)
+
+    def room(self, budget: Loss) -> Fraction:
+        """The largest epsilon, cut to 9 digits, whose curve lies above what is left."""
+        if self.left is None:
+            return ZERO
+        low, high = ZERO, Fraction(1)
+        while high < _HUGE and self._holds(high):
+            low, high = high, 2 * high
+        for _ in range(40):
+            middle = short((low + high) / 2)
+            low, high = (middle, high) if self._holds(middle) else (low, middle)
+        return low
+
+    def _holds(self, epsilon: Fraction) -> bool:
+        assert self.left is not None
+        return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
+
+    def fitting(self, budget: Loss) -> Loss:
+        """What is left, itself."""
+        return TradeOff(curves.NO_LOSS) if self.left is None else self.left
