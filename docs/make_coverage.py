@@ -19,6 +19,7 @@ import duckdb
 import counterpoint as cp
 from counterpoint.coins.coins import Coins
 from counterpoint.coins.secure import SeededCoins
+from counterpoint.composition.sums import odometer_for
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.mechanisms.composite import Composite, Own
@@ -145,7 +146,7 @@ def odometer(loss: cp.Loss) -> cp.Odometer:
         cp.RenyiDP: lambda: cp.Odometer.renyi(8),
         cp.tCDP: lambda: cp.Odometer.tcdp(16),
     }
-    return built.get(type(loss), lambda: cp.Odometer(type(loss)))()
+    return built.get(type(loss), lambda: cp.Odometer(odometer_for(type(loss))))()
 
 
 def in_odometer(size: Size, interaction: Interaction) -> None:
