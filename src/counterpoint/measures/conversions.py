@@ -123,7 +123,7 @@ def _any_as_probabilistic(loss: Loss, epsilon: Number) -> ProbabilisticDP:
     return ProbabilisticDP(target, min(Fraction(1), height(_valley(height))))
 
 
-def _pure_as_probabilistic(loss: PureDP, epsilon: Number) -> ProbabilisticDP:
+def _pure_as_probabilistic(loss: PureDP, epsilon: Number | None) -> ProbabilisticDP:
     """(epsilon, 0)-pDP; at a smaller epsilon there is none (randomized response always exceeds it)."""
     return ProbabilisticDP(_from(loss, loss.epsilon, epsilon), 0)
 
@@ -144,7 +144,7 @@ def _approx_as_probabilistic(loss: ApproxDP, epsilon: Number) -> ProbabilisticDP
     return ProbabilisticDP(target, min(Fraction(1), _tail_beyond(loss.epsilon, loss.delta, target)))
 
 
-def _one_way_as_probabilistic(loss: Probabilistic, epsilon: Number) -> ProbabilisticDP:
+def _one_way_as_probabilistic(loss: Probabilistic, epsilon: Number | None) -> ProbabilisticDP:
     """What holds from both sides, at this epsilon or any larger one."""
     target = _from(loss, loss.epsilon, epsilon)
     return ProbabilisticDP(target, loss._both_sides(target))
@@ -163,8 +163,8 @@ def _tradeoff_as_probabilistic(loss: TradeOff, epsilon: Number) -> Probabilistic
     return min(found, key=lambda point: point.delta)
 
 
-def _from(loss: Loss, least: Fraction, epsilon: Number) -> Fraction:
-    target = at_least(epsilon, 0, "epsilon")
+def _from(loss: Loss, least: Fraction, epsilon: Number | None) -> Fraction:
+    target = least if epsilon is None else at_least(epsilon, 0, "epsilon")
     if target < least:
         raise loss._no_conversion(
             f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon of at least {spell(least)}"

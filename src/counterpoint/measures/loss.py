@@ -186,8 +186,15 @@ class Loss(Tagged):
         """
         return self._converted("ApproxDP", delta)
 
-    def as_probabilistic(self, epsilon: Number) -> "measures.ProbabilisticDP":
-        """Probabilistic DP at the epsilon given, by the best (e, delta) below it; lossy (errata, Whitehouse E4)."""
+    def as_probabilistic(self, epsilon: Number | None = None) -> "measures.ProbabilisticDP":
+        """Probabilistic DP at the epsilon given, by the best (e, delta) below it; lossy (errata, Whitehouse E4).
+
+        The epsilon may be left out for a loss that has one of its own which is never exceeded.
+
+        >>> from counterpoint import PureDP
+        >>> PureDP(1).as_probabilistic()
+        ProbabilisticDP(1, 0)
+        """
         return self._converted("ProbabilisticDP", epsilon)
 
     def as_renyi(self, alpha: Number) -> "measures.RenyiDP":

@@ -12,18 +12,15 @@ another measure is the tight conversion to that measure. Pure losses add up (`Pu
 from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from functools import lru_cache
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import ClassVar, Self
 
 from counterpoint.encoding import Value
 from counterpoint.measures.divergences import delta_below, pure_near
 from counterpoint.measures.loss import OPTIMAL, Loss
-from counterpoint.numbers import Interval, Number, Precision, certify, precision, spell
+from counterpoint.numbers import Interval, Precision, certify, precision, spell
 from counterpoint.numbers.exact import LARGEST, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.numbers.rounding import DIGITS, largest_short, rounded_up
-
-if TYPE_CHECKING:
-    from counterpoint import measures
 
 _NOTHING = Fraction(1, 10**60)
 """What is left of a Renyi sum that leaves room for no launch worth the name."""
@@ -82,14 +79,6 @@ class PureDP(Loss, Value, frozen=True):
     def example(self) -> str:
         """Laplace noise."""
         return f"Laplace(epsilon={spell(self.epsilon)})"
-
-    def as_probabilistic(self, epsilon: Number | None = None) -> "measures.ProbabilisticDP":
-        """(epsilon, 0)-pDP, at its own epsilon or a larger one.
-
-        >>> PureDP(1).as_probabilistic()
-        ProbabilisticDP(1, 0)
-        """
-        return super().as_probabilistic(self.epsilon if epsilon is None else epsilon)
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss._covers(self.epsilon, Fraction(0))
