@@ -15,7 +15,10 @@ from tests.mutation.planting import (
 )
 
 MUTANTS = mutants()
-ROOMS = {"coins", "privacy", "composition", "mechanisms", "sources", "ledger", "session", "local", "verify"}
+ROOMS = {
+    *("coins", "measures", "privacy", "composition", "mechanisms", "continual", "schema", "engines", "queries"),
+    *("sources", "ledger", "session", "local", "verify", "service"),
+}
 SCALE = "_ratio(self.asks * sensitivity, self.epsilon)"
 QUICK = "test_laplace_noise_has_the_scale_that_its_share_and_the_sensitivity_call_for"
 

@@ -427,7 +427,7 @@ def test_a_batch_arrives_whole_or_not_at_all():
 def test_appending_builds_nothing_for_those_who_are_not_asked(monkeypatch):
     """A thousand idle readers: what they will receive is made when they read, once for each item that they have not."""
     made = []
-    monkeypatch.setattr("counterpoint.privacy.messages.Update", lambda value: made.append(value) or value)
+    monkeypatch.setattr("counterpoint.sources.streams.stream.Update", lambda value: made.append(value) or value)
     stream = Stream(fields=FIELDS)
     readers = [stream.part("page", f"page {n}").of("clicks") for n in range(1000)]
     stream.extend([{"page": f"page {n % 50}", "clicks": n % 7} for n in range(500)])
