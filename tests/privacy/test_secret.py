@@ -108,7 +108,7 @@ def test_only_mechanisms_and_the_relations_of_the_game_open_secrets():
     }
     assert openers <= {"continual", "mechanisms", "privacy", "local", "verify"}, "rooms with mechanisms or relations"
     inside_privacy = {p.name for p in (package / "privacy").rglob("*.py") if "reveal(" in p.read_text()}
-    assert inside_privacy == {"secret.py", "messages.py", "one_way.py"}
+    assert inside_privacy == {"secret.py", "messages.py", "steps.py"}
 
 
 CANARY = 8_675_309
