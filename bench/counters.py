@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from bench.table import Row, best_cpu, side_by_side
 from counterpoint.coins.secure import SecureCoins
 from counterpoint.continual.blt import for_horizon
-from counterpoint.continual.counter import Counter, SeparatedCounter, VectorCounter
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.packed import Packed, as_integers
 from counterpoint.continual.tree_noise import LeastSquaresNoise
 from counterpoint.continual.tree_shapes import best_shape
@@ -57,7 +57,7 @@ def errors() -> Iterator[Row]:
         power = max(range(first, last + 1), key=found.__getitem__)
         what = f"a zCDP counter without a horizon, at the worst of 2^{first} .. 2^{last} items (2^{power})"
         yield Row(what, found[power], 1, "the square root of the matrix", at_most=most, unit="times its error")
-    far, near = SeparatedCounter(rho="0.5", horizon=2**10, per_unit=8, apart=128), Counter(None, 2**10, 1, "0.5", 8)
+    far, near = Counter(rho="0.5", horizon=2**10, per_unit=8, min_separation=128), Counter(None, 2**10, 1, "0.5", 8)
     what = "deviation of a zCDP counter after 2^10 items, 8 of a unit, 128 from each other"
     yield Row(what, far.deviation(2**10), near.deviation(2**10), "at any places", at_most=0.6, unit="items")
 
@@ -114,7 +114,7 @@ def unit_variance(scale: Fraction) -> float:
 def wide() -> Iterator[Row]:
     """A million coordinates: ten updates, each with an ask."""
     item = Update((1,) + (0,) * (WIDE - 1))
-    pure, zcdp = VectorCounter(WIDE, 1, HORIZON, bound=2), VectorCounter(WIDE, rho="0.5", squared=2)
+    pure, zcdp = Counter(1, HORIZON, bound=2, width=WIDE), Counter(rho="0.5", squared=2, width=WIDE)
     both: list[Message] = [item, Ask()] * 10
     what = "10 updates with asks of 10^6 counters"
     yield Row("10 updates of 10^6 counters, late in a stream", *flat(zcdp, [item] * 10), "early in it", at_most=1.5)
@@ -128,7 +128,7 @@ def wide() -> Iterator[Row]:
         yield Row(f"{what}, zCDP", *side_by_side(running(zcdp, both), jax, rounds=1), "jax-privacy's noise (floats)")
 
 
-def wide_and_pure(counter: VectorCounter, both: list[Message], tree: str) -> Iterator[Row]:
+def wide_and_pure(counter: Counter, both: list[Message], tree: str) -> Iterator[Row]:
     """The siblings of a leaf are drawn together: steps of as many as they are take what a step takes in the long run.
 
     A step draws one noise for each counter, as numpy's tree does (1.05 in the long run: 20 at every 20th ask, 20 more

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import networkx as nx  # type: ignore[import-untyped] # graphs, and their exact core numbers
+from msgspec.structs import replace
 
 from bench.table import Row
 from counterpoint.coins.coins import Coins
 from counterpoint.coins.secure import SeededCoins
-from counterpoint.continual.counter import Counter, SeparatedCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.monotone_histogram import HistogramInterval, MonotoneHistogram
 from counterpoint.continual.monotone_queries import max_of
-from counterpoint.continual.windowed import Windowed
 from counterpoint.local.cores import core_decomposition, core_protocol
 from counterpoint.mechanisms.additive import Additive, Gaussian, Laplace
 from counterpoint.mechanisms.composite import CompositeState
@@ -106,7 +106,7 @@ def selecting(mechanism: Mechanism, keys: int) -> Off:
     return off
 
 
-def counting(mechanism: Counter | VectorCounter | Windowed, items: int) -> Off:
+def counting(mechanism: Counter, items: int) -> Off:
     """A count of nothing that is so far off, after so many items and an ask after each."""
     width = mechanism.dimensions
     nothing = Update(0 if width is None else (0,) * width)
@@ -202,15 +202,15 @@ def exact_cases() -> Iterator[Case]:
         ("pure", Counter("0.1", horizon=20), Counter("0.1")),
         ("zCDP", Counter(rho="0.001", horizon=20), Counter(rho="0.001")),
     ):
-        many = VectorCounter(8, epsilon=known.epsilon, rho=known.rho, horizon=20)
+        many = Counter(epsilon=known.epsilon, rho=known.rho, horizon=20, width=8)
         for what, counter in (
             ("counter, horizon of 20", known),
             ("counter, no horizon", endless),
             ("vectors of 8", many),
-            ("window of 5", Windowed(known, last=5)),
+            ("window of 5", replace(known, window=5)),
         ):
             yield Case(f"{privacy} {what}", counter, counter.error(SURE, t=16), counting(counter, 16), 200)
-    far, wide = SeparatedCounter(rho="0.001", per_unit=2, apart=4), SeparatedVectorCounter(8, rho="0.001", apart=4)
+    far, wide = Counter(rho="0.001", per_unit=2, min_separation=4), Counter(rho="0.001", width=8, min_separation=4)
     yield Case("zCDP counter of far items", far, far.error(SURE, t=16), counting(far, 16), 200)
     yield Case("zCDP vectors of 8, of far items", wide, wide.error(SURE, t=16), counting(wide, 16), 200)
     for keys, mechanism in ((1, PartitionSelection("0.1", "1e-6")), (8, GaussianSelection("0.1", "1e-6"))):

@@ -2,7 +2,7 @@
 
 The mechanism itself takes a step at a time; here blocks of steps are compared at once with numpy, on the same noises,
 thresholds and totals (its own `gamma`, interpolated inside a block, `xi` and `totals`). Plain counters are those of
-`VectorCounter`; under zCDP, where every read changes their noise, it is drawn from its deviation at each
+`Counter`; under zCDP, where every read changes their noise, it is drawn from its deviation at each
 measured time. Streams are fixed: bar i has grown to floor(rate_i t) at time t. Run in an
 environment with matplotlib; the same picture every time.
 """
@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import counterpoint as cp
-from counterpoint.continual.counter import VectorCounting
+from counterpoint.continual.counter import CounterState
 from counterpoint.continual.packed import Packed
 from counterpoint.measures.concentrated import rho_below
 
@@ -52,18 +52,18 @@ def looked_at(length: int) -> Numbers:
 
 
 def read(
-    counter: cp.VectorCounter, state: VectorCounting, items: int, sums: Numbers, coins: cp.coins.Coins
-) -> tuple[VectorCounting, Numbers]:
+    counter: cp.Counter, state: CounterState, items: int, sums: Numbers, coins: cp.coins.Coins
+) -> tuple[CounterState, Numbers]:
     """The noisy totals after `items` items; updates draw no noise, so their sum can be sent at once."""
-    after, answer = counter.step(VectorCounting(items, Packed(sums), state.noise), cp.mechanisms.Ask(), coins)
-    assert isinstance(after, VectorCounting)
+    after, answer = counter.step(CounterState(items, Packed(sums), state.noise), cp.mechanisms.Ask(), coins)
+    assert isinstance(after, CounterState)
     return after, np.array(answer)
 
 
-def begun(counter: cp.VectorCounter, coins: cp.coins.Coins) -> VectorCounting:
+def begun(counter: cp.Counter, coins: cp.coins.Coins) -> CounterState:
     """The first state."""
     state = counter.start(coins)
-    assert isinstance(state, VectorCounting)
+    assert isinstance(state, CounterState)
     return state
 
 
@@ -76,7 +76,7 @@ def plain(stream: Rising, length: int, delta: Fraction, seed: int) -> float:
             noisy = exactly + coins.discrete_gaussian(Fraction(round(deviation**2)), bars)
             errors.append(abs(int(noisy.max()) - int(exactly.max())))
         return float(max(errors))
-    counter = cp.VectorCounter(bars, EPSILON, bound=bars)
+    counter = cp.Counter(EPSILON, bound=bars, width=bars)
     state = begun(counter, coins)
     for time in looked_at(length):
         exactly = stream.sums(np.array([time]))[0]
@@ -88,7 +88,7 @@ def plain(stream: Rising, length: int, delta: Fraction, seed: int) -> float:
 @lru_cache
 def deviations(bars: int, delta: Fraction, length: int) -> list[tuple[int, float]]:
     """The times that are looked at, and the deviation of counters under zCDP that were read at every step before."""
-    counter = cp.VectorCounter(bars, rho=rho_below(EPSILON, delta), squared=bars)
+    counter = cp.Counter(rho=rho_below(EPSILON, delta), squared=bars, width=bars)
     return [(int(time), counter.deviation(int(time))) for time in looked_at(length)]
 
 

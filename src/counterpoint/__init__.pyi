@@ -36,14 +36,8 @@ from counterpoint.mechanisms.guess_and_check import (
 from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights as multiplicative_weights
 from counterpoint.mechanisms.postprocessing import postprocess as postprocess
 from counterpoint.mechanisms.sampled import Sampled as Sampled
-from counterpoint.continual.counter import (
-    Counter as Counter,
-    SeparatedCounter as SeparatedCounter,
-    SeparatedVectorCounter as SeparatedVectorCounter,
-    VectorCounter as VectorCounter,
-)
+from counterpoint.continual.counter import Counter as Counter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram as MonotoneHistogram
-from counterpoint.continual.windowed import Windowed as Windowed
 from counterpoint.mechanisms.mechanism import Mechanism as Mechanism
 from counterpoint.mechanisms.randomized_response import RandomizedResponse as RandomizedResponse
 from counterpoint.mechanisms.noisy_max import NoisyMax as NoisyMax

@@ -161,7 +161,7 @@ def _count(say: Callable[[str], None], seeds: Seeds) -> None:
     live = Session(visits, within=zCDP("0.5"), ledger=MemoryLedger(seeds))
     at_home = count(where="page = 'home'")
     home = live.launch(Counter(rho="0.2"), of=at_home)
-    recent = live.launch(Counter(rho="0.2"), of=at_home, last=1000)
+    recent = live.launch(Counter(rho="0.2", window=1000), of=at_home)
     asked = live.launch(Gaussian(rho="0.05", asks=3))
     for arrived in (1200, 2400, 3600):
         visits.feed(islice(DictReader(VISITS), arrived), name="visits.csv")

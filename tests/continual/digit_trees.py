@@ -7,5 +7,6 @@ from counterpoint.continual.digit_trees import TreeNoise
 class ScalarDigitTree(Counter, frozen=True, repr_omit_defaults=True, tag="ScalarDigitTree/1"):
     """The running count of single numbers, with a noise for each node that the time's balanced digits name."""
 
-    def laplace(self, epsilon, reach):
-        return TreeNoise(epsilon, reach, self.horizon, width=1)
+    @property
+    def noise(self):
+        return TreeNoise(self.epsilon, self._l1 * (self.per_unit or 1), self.horizon, width=1)

@@ -21,6 +21,7 @@ from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.messages import Ask, Update
+from counterpoint.verify.catalogue.mechanisms import Resized
 
 
 class Given:
@@ -206,9 +207,8 @@ def test_rounding_costs_a_thousandth_of_the_sensitivity_and_the_charge_is_rounde
     assert slack >= 0 and slack**2 >= 4 * (2 * counter.rho * plain) * rounding**2
 
 
-def test_the_last_answer_of_a_lifetime_halts_the_counter_and_updates_never_do(monkeypatch):
-    monkeypatch.setattr(room, "LIFETIME", 3)
-    counter, coins = Counter(rho="1e6"), SeededCoins(1)
+def test_the_last_answer_of_a_lifetime_halts_the_counter_and_updates_never_do():
+    counter, coins = Resized(rho="1e6", steps=3), SeededCoins(1)
     state, said = counter.start(coins), []
     for time in range(3):
         for _ in range(5):

@@ -19,8 +19,9 @@ from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.composition.filters import Filter
 from counterpoint.continual import digit_trees as tree_noise
 from counterpoint.continual.blt import for_horizon
-from counterpoint.continual.counter import Counter, PastHorizon
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.digit_trees import best_tree
+from counterpoint.continual.horizon import PastHorizon
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.measures import PureDP, zCDP
@@ -242,8 +243,9 @@ def test_what_the_user_said_is_kept_when_a_counter_is_fitted():
     assert Counter(1, bound=2).fitted(relation, None) == Counter(1, bound=2, per_unit=3)
     assert Counter(1, per_unit=5).fitted(relation, None) == Counter(1, bound=7, per_unit=5, clamp=False)
     assert Counter(1).fitted(every_step(), None) == Counter(1).fitted(Steps(asks=2, updates=0), None) == Counter(1)
+    assert Counter(1, bound=2).fitted(relation, 3) == Counter(1, bound=2, per_unit=3, width=3)
     with pytest.raises(InvalidRequest):
-        Counter(1).fitted(relation, 3)
+        Counter(1, width=2).fitted(relation, 3)
 
 
 def test_a_counter_is_pure_or_concentrated_and_says_which():

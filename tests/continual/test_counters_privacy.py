@@ -15,7 +15,7 @@ from counterpoint.continual import digit_trees as tree_noise
 from counterpoint.continual.digit_trees import Tree
 from counterpoint.mechanisms.interaction import Analyst, interact
 from counterpoint.privacy.messages import Ask, Update
-from counterpoint.verify.catalogue.mechanisms import SmallTreeCounter
+from counterpoint.verify.catalogue.mechanisms import Resized
 
 E6 = Fraction("403.4287934927351227")  # e^6, rounded up
 NEARLY_E6 = E6 * (1 - Fraction(1, 10**9))
@@ -181,7 +181,7 @@ def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
 # ---------------------------------------------------------------------------------------- weighted by least squares
 
 
-@pytest.mark.parametrize("counter", [SmallTreeCounter(12, horizon=3), SmallTreeCounter(12, height=1)])
+@pytest.mark.parametrize("counter", [Resized(12, horizon=3, tree=(2, 2)), Resized(12, tree=(2, 1))])
 @pytest.mark.parametrize("times", [(2,), (1, 2)])
 def test_weighted_answers_at_two_times_are_no_likelier_than_allowed(counter, times):
     """Noises beyond 1 are cut: 2 e^-12 of each draw and less."""

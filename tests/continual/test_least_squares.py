@@ -339,7 +339,7 @@ SAMPLES = 2000
 @pytest.mark.parametrize(("counter", "time"), [(Counter(1, horizon=1024), 600), (Counter(1), 700), (Counter(1), 5000)])
 def test_simulated_errors_are_as_large_as_stated(counter, time):
     """The share within the stated error fails by chance below 1e-11; the mean square by less than eight deviations."""
-    wide = counter.laplace(counter.epsilon, 1)._replace(width=SAMPLES)
+    wide = counter.noise._replace(width=SAMPLES)
     errors = wide.now(wide.drawn(wide.drawn(wide.start(), time // 3, SeededCoins(5)), time, SeededCoins(6)))
     for probability in ("0.5", "0.9", "0.99"):
         beyond = (np.abs(errors) > counter.error(probability, time)).sum()

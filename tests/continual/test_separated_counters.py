@@ -13,18 +13,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.continual.test_blt_noise import Given, moves, walk
 
-from counterpoint import Counter, SeparatedCounter, SeparatedVectorCounter
+from counterpoint import Counter
 from counterpoint.coins import SeededCoins
 from counterpoint.continual.blt import for_horizon
 from counterpoint.continual.blt_noise import LIFETIME, BltNoise
-from counterpoint.continual.counter import PastHorizon, VectorCounter
+from counterpoint.continual.horizon import PastHorizon
 from counterpoint.continual.spaced_noise import FarItems, for_separated, separated_noise
-from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms import Ask, Update
 from counterpoint.privacy.relations import Separated, Steps
-from counterpoint.verify.catalogue.mechanisms import CoarseSeparatedCounter
+from counterpoint.verify.catalogue.mechanisms import Resized
 
 HALF = Fraction(1, 2)
 
@@ -92,19 +91,19 @@ def test_one_item_needs_the_noise_of_any_other_counter_and_many_far_ones_less_th
     one = separated_noise(HALF, 2**10, FarItems(1, 5))
     assert one.deviation(2**10) == pytest.approx(Counter(rho=HALF, horizon=2**10).deviation(2**10), rel=0.05)
     deviations = [
-        SeparatedCounter(rho=HALF, horizon=2**10, per_unit=8, apart=apart).deviation(2**10) for apart in (1, 16, 128)
+        Counter(rho=HALF, horizon=2**10, per_unit=8, min_separation=apart).deviation(2**10) for apart in (1, 16, 128)
     ]
     assert deviations == sorted(deviations, reverse=True)
     assert deviations[2] < Counter(rho=HALF, horizon=2**10, per_unit=8).deviation(2**10) / 1.9
 
 
 def test_noise_grows_with_how_far_an_item_moves_and_the_claim_says_how_far_from_each_other_they_are():
-    small, large = (SeparatedCounter(rho=1, per_unit=3, apart=9, bound=bound).deviation(100) for bound in (1, 5))
+    small, large = (Counter(rho=1, per_unit=3, bound=bound, min_separation=9).deviation(100) for bound in (1, 5))
     assert 4.9 < large / small < 5.1
-    few, many = (SeparatedVectorCounter(4, rho=1, per_unit=3, apart=9, squared=it).deviation(100) for it in (1, 2))
+    few, many = (Counter(rho=1, per_unit=3, squared=it, width=4, min_separation=9).deviation(100) for it in (1, 2))
     assert 1.4 < many / few < 1.42
-    assert SeparatedCounter(rho=1, per_unit=3, apart=9).claim.relation == Separated(Steps(updates=3, bound=1), 9)
-    vectors = SeparatedVectorCounter(4, rho=1, per_unit=3, apart=9, squared=2)
+    assert Counter(rho=1, per_unit=3, min_separation=9).claim.relation == Separated(Steps(updates=3, bound=1), 9)
+    vectors = Counter(rho=1, per_unit=3, squared=2, width=4, min_separation=9)
     assert vectors.claim.relation == Separated(Steps(updates=3, squared=2), 9)
 
 
@@ -148,50 +147,52 @@ def test_many_counters_have_the_noise_of_each_alone():
 
 
 def test_counts_are_exact_but_for_the_noise_however_many_items_come_between_asks():
-    counter, coins = SeparatedCounter(rho=10**9, per_unit=4, apart=10), SeededCoins(3)
+    counter, coins = Counter(rho=10**9, per_unit=4, min_separation=10), SeededCoins(3)
     state = counter.updated(counter.start(coins), [Update(1)] * 5000, coins)
     state, answer = counter.step(state, Ask(), coins)
     assert answer == 5000 and counter.step(state, Ask(), coins)[1] == 5000
-    vectors = SeparatedVectorCounter(2, rho=10**9, per_unit=4, apart=10)
+    vectors = Counter(rho=10**9, per_unit=4, width=2, min_separation=10)
     state = vectors.updated(vectors.start(coins), [Update((1, -1))] * 30, coins)
     assert vectors.step(state, Ask(), coins)[1] == (30, -30)
 
 
 def test_items_past_the_last_step_are_not_counted_and_the_next_answer_says_so():
-    counter, coins = CoarseSeparatedCounter(rho=10**6, per_unit=2, apart=2, bits=4, steps=3), SeededCoins(1)
+    counter, coins = Resized(rho=10**6, per_unit=2, min_separation=2, bits=4, steps=3), SeededCoins(1)
     state = counter.updated(counter.start(coins), [Update(1)] * 5, coins)
     assert counter.step(state, Ask(), coins) == (None, PastHorizon(3))
     assert counter.step(state, Ask(), Given(0, 0, 0)) == (None, PastHorizon(3)), "with the noise of three steps"
-    assert SeparatedCounter(rho=1).most_items == SeparatedVectorCounter(2, rho=1).most_items == LIFETIME
+    assert (
+        Counter(rho=1, min_separation=1).most_items == Counter(rho=1, width=2, min_separation=1).most_items == LIFETIME
+    )
     assert Counter(rho=1).most_items is None and Counter(1, horizon=9).most_items == 9
 
 
 def test_data_whose_units_are_far_make_a_counter_of_far_items_unless_it_says_how_many_there_are():
     far = Separated(Steps(updates=5, bound=2, squared=2), apart=100)
-    assert Counter(rho=1).fitted(far, None) == SeparatedCounter(rho=1, bound=2, per_unit=5, clamp=False, apart=100)
+    assert Counter(rho=1).fitted(far, None) == Counter(rho=1, bound=2, per_unit=5, clamp=False, min_separation=100)
     assert Counter(rho=1, per_unit=5).fitted(far, None) == Counter(rho=1, bound=2, per_unit=5, clamp=False)
     assert Counter(1).fitted(far, None) == Counter(1, bound=2, per_unit=5, clamp=False)
-    own = SeparatedCounter(rho=1, apart=70).fitted(far, None)
-    assert own == SeparatedCounter(rho=1, bound=2, per_unit=5, clamp=False, apart=70)
+    own = Counter(rho=1, min_separation=70).fitted(far, None)
+    assert own == Counter(rho=1, bound=2, per_unit=5, clamp=False, min_separation=70)
     assert far.within(own.claim.relation) and not own.claim.relation.within(far)
-    vectors = VectorCounter(3, rho=1, horizon=9).fitted(far, 3)
-    assert vectors == SeparatedVectorCounter(3, rho=1, horizon=9, bound=2, squared=2, per_unit=5, apart=100)
-    assert Windowed(Counter(rho=1), 10).fitted(far, None).claim.relation == Separated(Steps(updates=5, bound=2), 100)
+    vectors = Counter(rho=1, horizon=9, width=3).fitted(far, 3)
+    assert vectors == Counter(rho=1, horizon=9, bound=2, squared=2, per_unit=5, width=3, min_separation=100)
+    assert Counter(rho=1, window=10).fitted(far, None).claim.relation == Separated(Steps(updates=5, bound=2), 100)
 
 
-@pytest.mark.parametrize("wrong", [0, -1, 1.5, float("nan"), "many", None])
+@pytest.mark.parametrize("wrong", [0, -1, 1.5, float("nan"), "many"])
 def test_a_distance_is_a_whole_number_above_0(wrong):
-    with pytest.raises(InvalidParameter, match="distance"):
-        SeparatedCounter(rho=1, apart=wrong)
+    with pytest.raises(InvalidParameter, match="separation"):
+        Counter(rho=1, min_separation=wrong)
 
 
 def test_under_pure_privacy_distances_are_no_help():
-    for make in (lambda: SeparatedCounter(1, apart=3), lambda: SeparatedVectorCounter(2, epsilon=1, apart=3)):
-        with pytest.raises(InvalidParameter, match=r"under pure privacy .* launch Counter"):
+    for make in (lambda: Counter(1, min_separation=3), lambda: Counter(epsilon=1, width=2, min_separation=3)):
+        with pytest.raises(InvalidParameter, match=r"under pure privacy .* leave min_separation= out"):
             make()
 
 
 @pytest.mark.parametrize("items, apart", [(10**400, 10**400), (10**400, 1), (1, 10**400), (10**6, 10**6)])
 def test_huge_numbers_and_distances_of_items_are_no_obstacle(items, apart):
-    counter = SeparatedCounter(rho=1, per_unit=items, apart=apart)
+    counter = Counter(rho=1, per_unit=items, min_separation=apart)
     assert counter.deviation(1000) > 1 and counter.error(0.9, t=1000) > 1

@@ -10,9 +10,11 @@ from scipy.optimize import linprog
 from scipy.stats import binom
 
 from counterpoint.coins.secure import SeededCoins
-from counterpoint.continual.counter import Counter, PastHorizon, VectorCounter
+from counterpoint.continual.blt_noise import blt_noise
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.digit_trees import FIRST_EPOCH
 from counterpoint.continual.histogram_error import DigitTreeCounter
+from counterpoint.continual.horizon import PastHorizon
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismatch
 from counterpoint.measures import PureDP, zCDP
@@ -44,9 +46,9 @@ class Columns:
 @pytest.mark.parametrize(
     ("vector", "single"),
     [
-        (VectorCounter(3, epsilon=1, horizon=40, bound=2), Counter(epsilon=1, horizon=40, bound=2, clamp=False)),
-        (VectorCounter(3, epsilon=1), Counter(epsilon=1, bound=3, clamp=False)),
-        (VectorCounter(3, rho="0.5", squared=1), Counter(rho="0.5", clamp=False)),
+        (Counter(epsilon=1, horizon=40, bound=2, width=3), Counter(epsilon=1, horizon=40, bound=2, clamp=False)),
+        (Counter(epsilon=1, width=3), Counter(epsilon=1, bound=3, clamp=False)),
+        (Counter(rho="0.5", squared=1, width=3), Counter(rho="0.5", clamp=False)),
     ],
     ids=["tree", "epochs", "zcdp"],
 )
@@ -72,14 +74,14 @@ def test_on_equal_coins_it_is_a_counter_for_each_coordinate(vector, single, data
 
 
 def test_where_more_coordinates_can_differ_the_grid_is_finer_and_the_noise_is_the_same():
-    one, three = Counter(rho="0.01", horizon=9, bound=2), VectorCounter(3, rho="0.01", horizon=9, squared=4)
+    one, three = Counter(rho="0.01", horizon=9, bound=2), Counter(rho="0.01", horizon=9, squared=4, width=3)
     assert three.noise.bits - one.noise.bits in (0, 1)
     assert three.deviation(5) == pytest.approx(one.deviation(5), rel=2e-3)
 
 
 def test_noise_fits_the_norm_in_which_the_vectors_are_bounded():
     one_hot, any_bits = Stream(dimensions=100, l1=2).relation, Stream(dimensions=100).relation
-    pure, gaussian = VectorCounter(100, epsilon=1, horizon=50), VectorCounter(100, rho="0.5")
+    pure, gaussian = Counter(epsilon=1, horizon=50, width=100), Counter(rho="0.5", width=100)
     single = Counter(epsilon=1, horizon=50).deviation(50), Counter(rho="0.5").deviation(50)
     for relation, l1, l2 in ((one_hot, 2, 2**0.5), (any_bits, 100, 10)):
         assert pure.fitted(relation, 100).deviation(50) == pytest.approx(l1 * single[0], rel=0.02)
@@ -87,40 +89,34 @@ def test_noise_fits_the_norm_in_which_the_vectors_are_bounded():
 
 
 def test_claims_speak_of_the_distances_that_the_noise_is_for():
-    assert VectorCounter(5, epsilon=1).claim.relation == Steps(updates=1, bound=5)
-    assert VectorCounter(5, rho=1).claim.relation == Steps(updates=1, squared=5)
-    assert VectorCounter(5, epsilon=1, squared=3).claim.relation == Steps(updates=1, bound=3)
-    assert VectorCounter(5, rho=1, bound=2, per_unit=4).claim.relation == Steps(updates=4, squared=4)
-    assert VectorCounter(5, epsilon="0.1").claim.loss == PureDP("0.1") and VectorCounter(5, rho=2).claim.loss == zCDP(2)
-
-
-class Noises(VectorCounter, frozen=True):
-    """Says for which change of all items of a unit its Gaussian noise is."""
-
-    def gaussian(self, rho):
-        return self._reach_squared, self._coordinates
+    assert Counter(epsilon=1, width=5).claim.relation == Steps(updates=1, bound=5)
+    assert Counter(rho=1, width=5).claim.relation == Steps(updates=1, squared=5)
+    assert Counter(epsilon=1, squared=3, width=5).claim.relation == Steps(updates=1, bound=3)
+    assert Counter(rho=1, bound=2, per_unit=4, width=5).claim.relation == Steps(updates=4, squared=4)
+    assert Counter(epsilon="0.1", width=5).claim.loss == PureDP("0.1") and Counter(rho=2, width=5).claim.loss == zCDP(2)
 
 
 @pytest.mark.parametrize(
-    ("counter", "squared", "apart"),
+    ("counter", "squared", "coordinates"),
     [
-        (Noises(9, rho=1, squared=2), 2, 2),
-        (Noises(9, rho=1, squared=2, per_unit=2), 8, 4),  # both items in one direction; in coordinates of their own
-        (Noises(3, rho=1, squared=2, per_unit=2), 8, 3),
-        (Noises(9, rho=1, bound=3, per_unit=2), 36, 9),
-        (Noises(5, rho=1), 5, 5),
+        (Counter(rho=1, width=9, squared=2), 2, 2),
+        (Counter(rho=1, width=9, squared=2, per_unit=2), 8, 4),  # in one direction; in coordinates of their own
+        (Counter(rho=1, width=3, squared=2, per_unit=2), 8, 3),
+        (Counter(rho=1, width=9, bound=3, per_unit=2), 36, 9),
+        (Counter(rho=1, width=5), 5, 5),
+        (Counter(rho=1, bound=3, per_unit=2), 36, 1),
     ],
 )
-def test_gaussian_noise_is_for_all_items_of_a_unit_and_all_coordinates_that_they_reach(counter, squared, apart):
-    assert counter.noise == (squared, apart)
+def test_gaussian_noise_is_for_all_items_of_a_unit_and_all_coordinates_that_they_reach(counter, squared, coordinates):
+    assert counter.noise == blt_noise(Fraction(1), None, squared, coordinates, width=counter.width or 1)
 
 
 def test_pure_noise_is_for_all_items_of_a_unit():
-    assert VectorCounter(9, epsilon=1, bound=3, per_unit=2).noise.reach == 6
+    assert Counter(epsilon=1, bound=3, per_unit=2, width=9).noise.reach == 6
 
 
 @pytest.mark.parametrize("stream", [Stream(dimensions=4), Stream(dimensions=4, l1=2), Stream(3, 4, "user", 5, True)])
-@pytest.mark.parametrize("counter", [VectorCounter(4, epsilon=1), VectorCounter(4, rho=1)])
+@pytest.mark.parametrize("counter", [Counter(epsilon=1, width=4), Counter(rho=1, width=4)])
 def test_fitted_to_a_stream_it_can_be_launched_there(stream, counter):
     fitted = counter.fitted(stream.relation, 4)
     handle = Session(stream, within=counter.claim.loss).launch(fitted)
@@ -132,14 +128,18 @@ def test_fitted_to_a_stream_it_can_be_launched_there(stream, counter):
 
 def test_what_the_user_said_is_kept_even_if_it_does_not_cover_the_stream():
     stream = Stream(dimensions=4)
-    fitted = VectorCounter(4, epsilon=1, bound=2).fitted(stream.relation, 4)
+    fitted = Counter(epsilon=1, bound=2, width=4).fitted(stream.relation, 4)
     assert fitted.bound == 2 and fitted.per_unit == 1
     with pytest.raises(RelationMismatch):
         Session(stream, within=PureDP(1)).launch(fitted)
 
 
 def test_sources_of_another_shape_are_refused_and_other_relations_change_nothing():
-    counter = VectorCounter(4, epsilon=1)
+    counter = Counter(epsilon=1, width=4)
+    single = Counter(epsilon=1).fitted(Steps(updates=1, bound=1), None)
+    assert single.width is None and Counter(epsilon=1).fitted(Steps(updates=1, bound=1), 4) == counter.fitted(
+        Steps(updates=1, bound=1), 4
+    )
     for dimensions in (None, 5):
         with pytest.raises(InvalidRequest):
             counter.fitted(Steps(updates=1, bound=1), dimensions)
@@ -148,7 +148,7 @@ def test_sources_of_another_shape_are_refused_and_other_relations_change_nothing
     assert counter.fitted(up_to_steps(3, 2), 4).per_unit == 3
 
 
-@pytest.mark.parametrize("counter", [VectorCounter(2, rho="1e9"), VectorCounter(2, epsilon="1e9")])
+@pytest.mark.parametrize("counter", [Counter(rho="1e9", width=2), Counter(epsilon="1e9", width=2)])
 def test_sums_of_any_size_are_exact(counter):
     coins = SeededCoins(1)
     state, sums = counter.start(coins), (0, 0)
@@ -159,7 +159,7 @@ def test_sums_of_any_size_are_exact(counter):
         assert answer == sums
 
 
-@pytest.mark.parametrize("counter", [VectorCounter(10**5, rho="0.5", squared=2), VectorCounter(10**5, "0.5", bound=2)])
+@pytest.mark.parametrize("counter", [Counter(rho="0.5", squared=2, width=10**5), Counter("0.5", bound=2, width=10**5)])
 def test_wide_states_are_stored_in_a_few_bytes_a_coordinate(counter):
     coins = SeededCoins(1)
     state, _ = counter.step(counter.start(coins), Update((1,) * 10**5), coins)
@@ -169,7 +169,7 @@ def test_wide_states_are_stored_in_a_few_bytes_a_coordinate(counter):
 
 
 def test_beyond_a_pure_horizon_the_counts_at_the_horizon_are_the_last_answer():
-    counter, coins = VectorCounter(2, epsilon="1e9", horizon=2), SeededCoins(1)
+    counter, coins = Counter(epsilon="1e9", horizon=2, width=2), SeededCoins(1)
     state = counter.start(coins)
     for _ in range(4):
         state, _ = counter.step(state, Update((1, 0)), coins)
@@ -190,17 +190,18 @@ def test_beyond_a_pure_horizon_the_counts_at_the_horizon_are_the_last_answer():
         {"rho": 1, "bound": 0},
         {"rho": 1, "squared": 1.5},
         {"rho": 1, "per_unit": "x"},
-        {"rho": 1, "dimensions": 0},
-        {"rho": 1, "dimensions": True},
+        {"rho": 1, "width": 0},
+        {"rho": 1, "width": True},
+        {"rho": 1, "squared": 2, "width": None},
     ],
 )
 def test_bad_parameters_are_refused(options):
     with pytest.raises(InvalidParameter):
-        VectorCounter(**{"dimensions": 3, **options})
+        Counter(**{"width": 3, **options})
 
 
 def test_messages_of_another_width_are_not_accepted():
-    counter = VectorCounter(2, rho=1)
+    counter = Counter(rho=1, width=2)
     assert [counter.accepts(m) for m in (Update((1, 2)), Ask(), Update(1), Update((1, 2, 3)), Ask("x"))] == [
         True,
         True,
@@ -263,24 +264,24 @@ TIMES = [
 @pytest.mark.parametrize("times", TIMES)
 @pytest.mark.parametrize("item", [1, 4, 5, 17, 25, 49, 300, FIRST_EPOCH, FIRST_EPOCH + 1, 700])
 def test_a_change_of_one_item_is_made_good_by_noises_that_cost_no_more_than_the_loss(times, item):
-    assert cheapest(DigitTreeCounter(1, epsilon=1), times, item) <= 1 + 1e-9
+    assert cheapest(DigitTreeCounter(epsilon=1, width=1), times, item) <= 1 + 1e-9
 
 
 def test_half_of_the_noise_would_not_do():
-    assert cheapest(DigitTreeCounter(1, epsilon=2), TIMES[0], 5) > 1
+    assert cheapest(DigitTreeCounter(epsilon=2, width=1), TIMES[0], 5) > 1
 
 
 # -------------------------------------------------------------------------------------------------------- accuracy
 
 
 def test_under_pure_privacy_the_worst_error_is_not_below_that_of_any_time_nor_twice_the_worst():
-    for counter in (VectorCounter(3, epsilon=1), VectorCounter(2, epsilon=1, horizon=3000)):
+    for counter in (Counter(epsilon=1, width=3), Counter(epsilon=1, horizon=3000, width=2)):
         found = [counter.error("0.95", t) for t in range(0, 3000, 29)]
         assert max(found) <= counter.worst_error("0.95", 3000) <= 1.8 * max(found)
         assert all(counter.error("0.95", t) <= counter.worst_error("0.95", t) for t in (1, 2, 20, 200))
 
 
-@pytest.mark.parametrize("counter", [DigitTreeCounter(3, epsilon=1), VectorCounter(3, rho="0.1", horizon=2**10)])
+@pytest.mark.parametrize("counter", [DigitTreeCounter(epsilon=1, width=3), Counter(rho="0.1", horizon=2**10, width=3)])
 def test_the_worst_error_is_not_below_that_of_any_time_and_never_falls(counter):
     worst = max(counter.error("0.95", t) for t in range(61))
     assert worst <= counter.worst_error("0.95", 60) <= 1.5 * worst
@@ -290,7 +291,7 @@ def test_the_worst_error_is_not_below_that_of_any_time_and_never_falls(counter):
 
 
 @pytest.mark.statistical
-@pytest.mark.parametrize("counter", [VectorCounter(4, epsilon=1), VectorCounter(4, rho="0.5")], ids=["pure", "zcdp"])
+@pytest.mark.parametrize("counter", [Counter(epsilon=1, width=4), Counter(rho="0.5", width=4)], ids=["pure", "zcdp"])
 def test_all_coordinates_at_once_are_as_accurate_as_stated(counter):
     runs, sure, times = 300, Fraction(9, 10), (3, 24, 40)
     failures = half = 0

@@ -54,7 +54,7 @@ def test_a_record_of_several_sources_holds(lasting, followed):
     visits = cp.Stream(fields={"n": cp.number(0, 9)}, unit="who", per_unit=2)
     members = cp.LiveTable("who", 1, key="row", columns={"n": cp.number(0, 9)}, updates_per_unit=2)
     source = cp.Sources(visits=visits, members=members, unit="who")
-    counter = cp.VectorCounter(1, epsilon=1) if isinstance(followed, list) else cp.Counter(epsilon=1)
+    counter = cp.Counter(epsilon=1, width=1) if isinstance(followed, list) else cp.Counter(epsilon=1)
     with lasting.session(cp.PureDP(9), source=source) as s:
         handle = s.launch(counter, of=followed)
         visits.append({"who": "ann", "n": 3}, id="monday")

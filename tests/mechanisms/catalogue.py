@@ -1,11 +1,10 @@
 """Every shipped mechanism with messages that it accepts: what all of them must satisfy is tested over this list."""
 
 from counterpoint.composition.filters import Filter
-from counterpoint.continual.counter import Counter, SeparatedCounter, SeparatedVectorCounter, VectorCounter
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.histogram_error import DigitTreeCounter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
 from counterpoint.continual.monotone_queries import max_of
-from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import Value
 from counterpoint.local.designs import Affine, Subsets
 from counterpoint.local.multi_sparse_vector import MultiSparseVector
@@ -29,14 +28,7 @@ from counterpoint.privacy.messages import Ask, Message, To, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import Tally
 from counterpoint.verify.catalogue.instances import session_game
-from counterpoint.verify.catalogue.mechanisms import (
-    CoarseCounter,
-    CoarseSeparatedCounter,
-    CoarseSeparatedVectorCounter,
-    CoarseVectorCounter,
-    SmallTreeCounter,
-    SmallTreeVectorCounter,
-)
+from counterpoint.verify.catalogue.mechanisms import Resized
 from counterpoint.verify.finite import FiniteMechanism, LoudNumber, OpenDoor, Outcome
 from counterpoint.verify.unit_by_unit import UnitByUnit
 
@@ -92,26 +84,26 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         [Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Update(1), Ask()],
     ),
     (
-        Windowed(Counter("0.5", horizon=3), 2),
+        Counter("0.5", horizon=3, window=2),
         [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask(), Update(1), Update(2), Ask()],
     ),
-    (Windowed(Counter(rho="0.5"), 1), [Update(1), Ask(), Update(0), Update(1), Ask()]),
-    (Windowed(VectorCounter(2, epsilon=1), 2), [Ask(), Update((1, 0)), Update((0, 2**80)), Ask()]),
+    (Counter(rho="0.5", window=1), [Update(1), Ask(), Update(0), Update(1), Ask()]),
+    (Counter(epsilon=1, width=2, window=2), [Ask(), Update((1, 0)), Update((0, 2**80)), Ask()]),
     (Counter("1e-30"), [Update(1), Ask(), Update(0), Ask()]),
     (Counter(1, per_unit=3, clamp=False), [Update(-(2**80)), Ask(), Update(5), Ask()]),
     (Counter(rho="0.5", bound=3), [Ask(), Update(1), Ask(), Ask(), Update(-(2**80)), Update(7), Ask()]),
     (Counter(rho="1e-30", horizon=2**40, per_unit=2), [Update(1), Ask(), Update(2**80), Ask()]),
-    (SeparatedCounter(rho="0.5", per_unit=3, apart=4), [Ask(), Update(1), Ask(), Update(-(2**80)), Update(7), Ask()]),
-    (SeparatedVectorCounter(2, rho="0.5", per_unit=3, apart=4), [Update((1, 0)), Ask(), Update((-(2**80), 0)), Ask()]),
-    (CoarseSeparatedCounter(rho=2, per_unit=2, apart=2), [Update(1), Ask(), Update(0), Update(1), Ask()]),
-    (CoarseSeparatedVectorCounter(1, rho=2), [Update((1,)), Ask(), Update((0,)), Ask()]),
-    (VectorCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask(), Update((1, 1)), Ask()]),
-    (VectorCounter(3, rho="0.5", squared=2), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
+    (Counter(rho="0.5", per_unit=3, min_separation=4), [Ask(), Update(1), Ask(), Update(-(2**80)), Update(7), Ask()]),
+    (Counter(rho="0.5", per_unit=3, width=2, min_separation=4), [Update((1, 0)), Ask(), Update((-(2**80), 0)), Ask()]),
+    (Resized(rho=2, per_unit=2, min_separation=2, bits=1, steps=2), [Update(1), Ask(), Update(0), Update(1), Ask()]),
+    (Resized(rho=2, width=1, min_separation=1, bits=1, steps=2), [Update((1,)), Ask(), Update((0,)), Ask()]),
+    (Counter("0.5", horizon=2, width=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask(), Update((1, 1)), Ask()]),
+    (Counter(rho="0.5", squared=2, width=3), [Ask(), Update((1, 0, 0)), Ask(), Update((-(2**80), 0, 1)), Ask()]),
     (
-        VectorCounter(2, rho="0.5", bound=2, per_unit=3),
+        Counter(rho="0.5", bound=2, per_unit=3, width=2),
         [Update((-1, 1)), Ask(), Update((2**80, -(2**80))), Update((0, 2)), Ask()],
     ),
-    (VectorCounter(2, 4, squared=3, per_unit=2), [Update((5, -5)), Ask(), Update((0, 0)), Ask()]),
+    (Counter(4, squared=3, per_unit=2, width=2), [Update((5, -5)), Ask(), Update((0, 0)), Ask()]),
     (
         GuessAndCheck("0.5", 10, wrong=3, sensitivity=4),
         [Ask(0, 2**80, sensitivity=4), Ask(Guess(5, margin="1/3"), -(2**80), sensitivity=2), Ask(-3, 3)],
@@ -141,12 +133,12 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         multiplicative_weights(40, 3, rows=100, margin="0.1", updates=2),
         [Ask((1, 0, 0), (90, 5, 5)), Ask((0, 1, 1), 10), Ask((0, 1, 0), (90, 10, 0)), Ask((1, 0, 1), 95)],
     ),
-    (CoarseCounter(rho=2, horizon=2, bits=1, steps=2), [Update(1), Ask(), Update(0), Ask()]),
-    (CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=1, steps=1), [Update((1, 0)), Ask()]),
-    (SmallTreeCounter(2, horizon=3), [Update(1), Ask(), Update(0), Ask()]),
-    (SmallTreeVectorCounter(2, 2, horizon=3), [Update((1, 0)), Ask(), Update((0, 2)), Ask()]),
-    (DigitTreeCounter(2, "0.5", horizon=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask()]),
-    (CoarseCounter(rho=2, horizon=2, bound=2, per_unit=2, bits=1, steps=1), [Update(-7), Update(7), Ask()]),
+    (Resized(rho=2, horizon=2, bits=1, steps=2), [Update(1), Ask(), Update(0), Ask()]),
+    (Resized(rho=2, horizon=2, squared=1, width=2, bits=1, steps=1), [Update((1, 0)), Ask()]),
+    (Resized(2, horizon=3, tree=(2, 2)), [Update(1), Ask(), Update(0), Ask()]),
+    (Resized(2, horizon=3, width=2, tree=(2, 2)), [Update((1, 0)), Ask(), Update((0, 2)), Ask()]),
+    (DigitTreeCounter("0.5", horizon=2, width=2), [Update((1, 2**80)), Ask(), Update((0, -1)), Ask()]),
+    (Resized(rho=2, horizon=2, bound=2, per_unit=2, bits=1, steps=1), [Update(-7), Update(7), Ask()]),
     (FiniteMechanism((((COIN, TRUTH),),)), [Ask(0, 1), Ask(0), Ask(0, -(2**80))]),
     (session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP(2)], 3), [Ask(0, 1), Ask(1, 0), Ask(0, 0), Ask(0, 1)]),
     (AboveThreshold(1, 10), [Ask(private=-(2**90)), Ask(private=2**90)]),

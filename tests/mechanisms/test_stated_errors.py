@@ -16,12 +16,7 @@ ELSEWHERE = {
     "Sampled": "that of its mechanism",
     "DigitTreeCounter": "the totals of a monotone histogram, which states its own",
     "ScalarDigitTree": "for the tests of its noise",
-    "SmallTreeCounter": "for the verifier",
-    "SmallTreeVectorCounter": "for the verifier",
-    "CoarseCounter": "for the verifier",
-    "CoarseVectorCounter": "for the verifier",
-    "CoarseSeparatedCounter": "for the verifier",
-    "CoarseSeparatedVectorCounter": "for the verifier",
+    "Resized": "for the verifier",
 }
 
 

@@ -346,7 +346,7 @@ def test_a_custodian_grants_revokes_and_recounts(place):
 def test_mechanisms_follow_what_producers_append(place):
     session, stream = place.session("visits"), place.stream("visits")
     counter = session.launch(cp.Counter(epsilon=1000), of=cp.count(where="page = 'home'"))
-    recent = session.launch(cp.Counter(epsilon=1000), of=cp.count(), last=2)
+    recent = session.launch(cp.Counter(epsilon=1000, window=2), of=cp.count())
     stream.append({"page": "home", "seconds": 20})
     for _ in range(2):
         stream.extend([{"page": "shop", "seconds": 1}, {"page": "home", "seconds": 2}], id="batch")

@@ -39,9 +39,10 @@ MECHANISMS = [
     cp.mechanisms.GaussianSelection(rho="0.1", delta=1e-9),
     cp.SparseVector(1, threshold="1/7", release="gap"),
     cp.AboveThreshold(1, threshold=10**30),
-    cp.VectorCounter(3, epsilon=1),
-    cp.SeparatedCounter(rho=1, per_unit=2, apart=3),
-    cp.SeparatedVectorCounter(3, rho=1, per_unit=2, apart=3),
+    cp.Counter(epsilon=1, width=3),
+    cp.Counter(rho=1, per_unit=2, min_separation=3),
+    cp.Counter(epsilon=1, window=10),
+    cp.Counter(rho=1, per_unit=2, width=3, min_separation=3),
     cp.GuessAndCheck(1, margin="1/3", wrong=2),
     cp.GuessAndCheck.concentrated("0.1", margin=5),
     cp.LinearGuessAndCheck(cp.GuessAndCheck(1, margin=5), universe=3),
@@ -74,9 +75,9 @@ def test_a_mechanism_arrives_as_it_was_sent(mechanism):
 
 
 def test_nothing_is_sampled_that_cannot_be_said_by_itself():
-    windowed = cp.Sampled(cp.Windowed(cp.Counter(1), 10), rate="0.5")
+    dice = cp.Sampled(cp.mechanisms.Dice(6), rate="0.5")
     with pytest.raises(cp.errors.InvalidRequest, match="cannot be said here"):
-        decode_mechanism({"exact": encode(windowed).decode()})
+        decode_mechanism({"exact": encode(dice).decode()})
 
 
 @pytest.mark.parametrize("request_", REQUESTS, ids=repr)
@@ -144,7 +145,7 @@ LAPLACE = '{"type":"Laplace/1","epsilon":"1/10","asks":1}'
 CONCURRENT = encode(Concurrent(cp.Filter(cp.PureDP(1)), cp.relations.Steps(updates=0))).decode()
 SAID = [
     CONCURRENT,
-    encode(cp.Windowed(cp.Counter(epsilon=1), 10)).decode(),
+    encode(cp.mechanisms.Dice(6)).decode(),
     encode(cp.Laplace(1).claim).decode(),
     '{"type":"Postprocessed/1","postprocessor":null,"mechanism":' + LAPLACE + "}",
     LAPLACE.replace("Laplace/1", "Laplace/2"),
@@ -226,7 +227,13 @@ def test_a_class_of_another_package_is_not_made_of_what_was_said():
 
 
 def test_what_is_not_on_the_list_is_not_sent():
-    for mechanism in (cp.Windowed(cp.Counter(epsilon=1), 10), cp.mechanisms.Dice(6), "Laplace", None, cp.PureDP(1)):
+    for mechanism in (
+        cp.MonotoneHistogram(1, cp.continual.max_of),
+        cp.mechanisms.Dice(6),
+        "Laplace",
+        None,
+        cp.PureDP(1),
+    ):
         with pytest.raises(cp.errors.NotAllowed, match="a service takes as mechanism one of AboveThreshold, Counter"):
             encode_exactly(mechanism, "mechanism")
 

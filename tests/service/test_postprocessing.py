@@ -176,12 +176,10 @@ def test_multiplicative_weights_run_before_the_checks_that_they_are_made_for(ses
 def test_counters_and_windows_are_postprocessed_and_followed(place):
     session, stream = place.session("visits"), place.stream("visits")
     counted = session.launch(cp.postprocess(Tens(), cp.Counter(epsilon=1000)), of=cp.count())
-    recent = session.launch(cp.postprocess(Tens(), cp.Windowed(cp.Counter(epsilon=1000), 12)), of=cp.count())
-    window = session.launch(cp.Windowed(cp.Counter(epsilon=1000), 3), of=cp.count())
+    recent = session.launch(cp.postprocess(Tens(), cp.Counter(epsilon=1000, window=12)), of=cp.count())
+    window = session.launch(cp.Counter(epsilon=1000, window=3), of=cp.count())
     stream.extend([{"page": "shop", "seconds": 1}] * 21)
     assert (counted.ask(), recent.ask(), window.ask()) == (20, 10, 3)
-    with pytest.raises(cp.errors.InvalidParameter, match="a window is a difference"):
-        session.launch(cp.postprocess(Tens(), cp.Counter(epsilon=1)), last=3)
     with pytest.raises(cp.errors.InvalidRequest):
         place.session("people").launch(cp.postprocess(Tens(), cp.Counter(epsilon=1)))
 

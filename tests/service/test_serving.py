@@ -141,7 +141,7 @@ per_unit = 10
     registry = open_registry(config.read(f"{text}apart = 100", tmp_path))
     try:
         counter = registry.data_set("reports").session().launch(cp.Counter(rho="0.1")).mechanism
-        assert counter == cp.SeparatedCounter(rho="0.1", bound=1, per_unit=10, clamp=False, apart=100)
+        assert counter == cp.Counter(rho="0.1", bound=1, per_unit=10, clamp=False, min_separation=100)
     finally:
         registry.close()
     for wrong, reason in (("0", "apart must be at least 1"), ("'far'", "Expected `int"), ("1.5", "Expected `int")):

@@ -43,12 +43,6 @@ doings = st.lists(
 )
 
 
-def follower(request, last):
-    """A counter of the shape of this request."""
-    wide = cp.Stream(fields=FIELDS).of(request).dimensions
-    return (cp.Counter("0.01") if wide is None else cp.VectorCounter(wide, epsilon="0.01")), last
-
-
 def drive(items, options, doings):
     """Everything public about what happened, the answers by place, and what each follower read."""
     stream = cp.Stream(fields=FIELDS, **options)
@@ -60,8 +54,8 @@ def drive(items, options, doings):
         try:
             here = {"all": session, "inside": inside}.get(place) or parts[place]
             if deed == "launch":
-                counter, last = follower(*what)
-                handles[place] = here.launch(counter, of=what[0], last=last)
+                request, last = what
+                handles[place] = here.launch(cp.Counter("0.01", window=last), of=request)
             elif deed == "ask":
                 handle = handles[place]
                 answers.append((place, handle.mechanism.claim.relation, handle.ask()))

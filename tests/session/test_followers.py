@@ -40,9 +40,9 @@ def test_a_counter_follows_a_count_a_sum_and_a_condition():
 def test_vector_counters_and_monotone_histograms_follow_a_group_by():
     stream = visits(unit="who", per_unit=3)
     session = cp.Session(stream, within=SURE)
-    pages = session.launch(cp.VectorCounter(3, epsilon=10**6), of=cp.histogram("page", where="seconds > 0"))
-    sums = session.launch(cp.VectorCounter(2, epsilon=10**7), of=cp.sum("seconds", by="page", keys=["home", "help"]))
-    ranks = session.launch(cp.VectorCounter(2, epsilon=10**6), of=cp.ranks("seconds", [0, 20]))
+    pages = session.launch(cp.Counter(epsilon=10**6, width=3), of=cp.histogram("page", where="seconds > 0"))
+    sums = session.launch(cp.Counter(epsilon=10**7, width=2), of=cp.sum("seconds", by="page", keys=["home", "help"]))
+    ranks = session.launch(cp.Counter(epsilon=10**6, width=2), of=cp.ranks("seconds", [0, 20]))
     busiest = session.launch(
         cp.MonotoneHistogram(epsilon=10**6, query=cp.continual.max_of), of=cp.histogram("page", where="note LIKE 'a%'")
     )
@@ -55,8 +55,11 @@ def test_vector_counters_and_monotone_histograms_follow_a_group_by():
     assert ranks.ask() == (0, 50)
     assert abs(busiest.ask() - 50) <= 3
     assert (pages.mechanism.bound, pages.mechanism.squared, pages.mechanism.per_unit) == (2, 2, 3)
-    with pytest.raises(cp.errors.InvalidRequest, match="launch VectorCounter"):
-        session.launch(cp.Counter(1), of=cp.histogram("page"))
+    assert session.launch(cp.Counter(1), of=cp.histogram("page")).mechanism.width == 3
+    with pytest.raises(
+        cp.errors.InvalidRequest, match="counts vectors of 2 numbers, and items of this source are vectors of 3"
+    ):
+        session.launch(cp.Counter(1, width=2), of=cp.histogram("page"))
 
 
 def test_the_sensitivity_is_the_requests_and_a_smaller_bound_does_not_fit():
@@ -107,7 +110,7 @@ def test_a_follower_is_found_again_and_goes_on_where_it_was(kind, tmp_path):
     place, stream = Place(kind, tmp_path), visits(unit="who", per_unit=2)
     of = cp.histogram("page", where="seconds >= 5")
     with place.session(SURE, source=stream) as s:
-        counter = s.launch(cp.VectorCounter(3, epsilon=10**6), of=of, id="C")
+        counter = s.launch(cp.Counter(epsilon=10**6, width=3), of=of, id="C")
         home = s.partition("page", k=3, within=cp.PureDP(10**6))["home"].launch(cp.Counter(10**6), of=cp.sum("seconds"))
         stream.extend([{"who": "ann", "page": "home", "seconds": 5}, {"who": "ann", "page": "shop"}])
         assert counter.ask(id="q1") == (1, 0, 0)
@@ -116,7 +119,7 @@ def test_a_follower_is_found_again_and_goes_on_where_it_was(kind, tmp_path):
     again = visits(unit="who", per_unit=2)
     with place.reopened(source=again) as s:
         s._engine.ledger.verify()
-        assert s.launch(cp.VectorCounter(3, epsilon=10**6), of=of, id="C").path == counter.path
+        assert s.launch(cp.Counter(epsilon=10**6, width=3), of=of, id="C").path == counter.path
         found = s.at(counter.path)
         assert found.ask(id="q1") == (1, 0, 0), "what was said stays said"
         assert found.ask() == (2, 0, 0) and s.at(home.path).ask() == 65
@@ -157,8 +160,8 @@ def test_a_window_is_over_the_last_items_of_the_stream_whether_they_satisfy_the_
     stream, items = visits(), []
     session = cp.Session(stream, within=SURE)
     stream.append({"page": "home"})
-    recent = session.launch(cp.Counter(10**6), of=cp.count(where="page = 'home'"), last=last)
-    wide = session.launch(cp.VectorCounter(3, epsilon=10**6), of=cp.histogram("page"), last=last)
+    recent = session.launch(cp.Counter(10**6, window=last), of=cp.count(where="page = 'home'"))
+    wide = session.launch(cp.Counter(epsilon=10**6, window=last), of=cp.histogram("page"))
     for doing in doings:
         if doing == "ask":
             window = items[-last:]
@@ -172,13 +175,11 @@ def test_a_window_is_over_the_last_items_of_the_stream_whether_they_satisfy_the_
 def test_a_window_costs_what_its_counter_costs_and_counts_slots_of_the_whole_stream_in_a_part():
     stream = visits()
     session = cp.Session(stream, within=SURE)
-    assert session.would_cost(cp.Counter(7), of=cp.count(), last=5).cost == cp.PureDP(7)
+    assert session.would_cost(cp.Counter(7, window=5), of=cp.count()).cost == cp.PureDP(7)
     parts = session.partition("page", k=2, within=cp.PureDP(10**6))
-    home = parts["home"].launch(cp.Counter(10**6), of=cp.sum("seconds"), last=3)
+    home = parts["home"].launch(cp.Counter(10**6, window=3), of=cp.sum("seconds"))
     stream.extend([{"page": page, "seconds": 5} for page in ("home", "home", "shop", "shop", "home")])
     assert home.ask() == 5, "of the last three items of the stream one is in this part"
-    with pytest.raises(cp.errors.InvalidParameter, match="Counter or a VectorCounter"):
-        session.launch(cp.Laplace(1), last=3)
     assert session.loss == cp.PureDP(2 * 10**6)
 
 
@@ -186,17 +187,17 @@ def test_a_window_costs_what_its_counter_costs_and_counts_slots_of_the_whole_str
 def test_a_window_is_found_again_with_what_it_released(kind, tmp_path):
     place, stream, of = Place(kind, tmp_path), visits(), cp.count(where="page = 'home'")
     with place.session(cp.PureDP(1), source=stream) as s:
-        recent = s.launch(cp.Counter("0.5"), of=of, last=4, id="W")
+        recent = s.launch(cp.Counter("0.5", window=4), of=of, id="W")
         stream.extend([{"page": "home"}] * 10)
         first = recent.ask(id="q1")
         stream.append({"page": "home"})
     again = visits()
     with place.reopened(source=again) as s:
-        found = s.launch(cp.Counter("0.5"), of=of, last=4, id="W")
+        found = s.launch(cp.Counter("0.5", window=4), of=of, id="W")
         assert found.path == recent.path and found.mechanism == recent.mechanism
         assert found.ask(id="q1") == first
         later = found.ask(id="q2")
         assert found.ask() == later, "no item is new, so nothing is drawn"
         with pytest.raises(cp.errors.RequestConflict):
-            s.launch(cp.Counter("0.5"), of=of, last=5, id="W")
+            s.launch(cp.Counter("0.5", window=5), of=of, id="W")
         s._engine.ledger.verify()

@@ -362,8 +362,8 @@ def test_counters_follow_the_changes_of_a_request():
     session = cp.Session(table, within=LARGE)
     table.put({"who": "ann", "k": 1, "n": 5, "state": "a"})
     adults = session.launch(cp.Counter(10**5), of=cp.count("n >= 3"))
-    states = session.launch(cp.VectorCounter(3, epsilon=10**5), of=cp.histogram("state"))
-    recent = session.launch(cp.Counter(10**5), of=cp.count(), last=2)
+    states = session.launch(cp.Counter(epsilon=10**5, width=3), of=cp.histogram("state"))
+    recent = session.launch(cp.Counter(10**5, window=2), of=cp.count())
     table.put([{"who": "bob", "k": 1, "n": 4, "state": "b"}, {"who": "ann", "k": 1, "n": 0, "state": "b"}])
     assert (adults.ask(), states.ask(), recent.ask()) == (0, (-1, 2, 0), 1), "one came, one went, since the launch"
     table.remove(who="bob", k=1)
@@ -375,7 +375,7 @@ def test_what_follows_changes_needs_a_limit_on_updates_and_a_request():
     session = cp.Session(live(), within=cp.PureDP(1))
     with pytest.raises(cp.errors.RelationMismatch, match="updates_per_unit"):
         session.launch(cp.Counter("0.1"), of=cp.count())
-    for mechanism in (cp.Counter("0.1"), cp.VectorCounter(3, epsilon="0.1")):
+    for mechanism in (cp.Counter("0.1"), cp.Counter(epsilon="0.1", width=3)):
         for table in (live(), live(updates=3), live("event", unit=None)):
             with pytest.raises(cp.errors.InvalidRequest, match="say of which request"):
                 cp.Session(table, within=cp.PureDP(1)).launch(mechanism)

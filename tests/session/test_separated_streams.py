@@ -19,7 +19,7 @@ def session_of(stream, **options):
 def test_a_counter_is_launched_for_items_that_are_far_from_each_other():
     stream = phones()
     handle = session_of(stream).launch(cp.Counter(rho=10**9))
-    assert handle.mechanism == cp.SeparatedCounter(rho=10**9, bound=1, per_unit=2, clamp=False, apart=3)
+    assert handle.mechanism == cp.Counter(rho=10**9, bound=1, per_unit=2, clamp=False, min_separation=3)
     assert "each at least 3 updates after the one before" in str(handle.mechanism.claim.certificate)
     stream.extend([1] * 5, units=["a", "a", "b", "a", "a"])
     assert handle.ask() == 3, "the second is too near to the first, and so is the last to the fourth"
@@ -30,10 +30,10 @@ def test_a_counter_is_launched_for_items_that_are_far_from_each_other():
 def test_windows_vectors_and_requests_follow_such_streams():
     stream = phones(fields={"kind": cp.category(["call", "text"])})
     session = session_of(stream)
-    kinds = session.launch(cp.VectorCounter(2, rho=10**9), of="kind")
-    recent = session.launch(cp.Counter(rho=10**9), of=cp.count(where="kind = 'call'"), last=3)
-    assert isinstance(kinds.mechanism, cp.SeparatedVectorCounter)
-    assert isinstance(recent.mechanism.counter, cp.SeparatedCounter)
+    kinds = session.launch(cp.Counter(rho=10**9), of="kind")
+    recent = session.launch(cp.Counter(rho=10**9, window=3), of=cp.count(where="kind = 'call'"))
+    assert (kinds.mechanism.width, kinds.mechanism.min_separation) == (2, 3)
+    assert (recent.mechanism.window, recent.mechanism.min_separation) == (3, 3)
     for phone, kind in [("a", "call"), ("a", "call"), ("b", "text"), ("a", "call"), ("b", "call"), ("b", "call")]:
         stream.append({"phone": phone, "kind": kind})
     assert kinds.ask() == (3, 1) and recent.ask() == 2
@@ -45,28 +45,32 @@ def test_an_own_number_of_items_and_pure_privacy_keep_the_counter():
     assert session.launch(cp.Counter(1)).mechanism == cp.Counter(1, bound=1, per_unit=2, clamp=False)
 
 
-def test_who_was_granted_counters_launches_what_they_become():
-    session = session_of(phones())
-    hers = session.grant("ann", cp.zCDP(2), mechanisms=[cp.Counter])
-    assert isinstance(hers.launch(cp.Counter(rho=1)).mechanism, cp.SeparatedCounter)
-    his = session.grant("bob", cp.zCDP(1), mechanisms=[cp.SeparatedCounter])
-    with pytest.raises(cp.errors.NotGranted, match="'bob' was granted SeparatedCounter here, not Counter"):
-        his.launch(cp.Counter(rho=1, per_unit=2))
+def test_a_grant_of_counters_covers_all_of_them_and_nothing_else():
+    session = session_of(phones(fields={"kind": cp.category(["call", "text"])}))
+    hers = session.grant("ann", cp.zCDP(4), mechanisms=[cp.Counter])
+    calls, last = cp.count(where="kind = 'call'"), cp.Counter(rho=1, window=7)
+    single, wide, window = (
+        hers.launch(it, of=of) for it, of in [(cp.Counter(rho=1), calls), (cp.Counter(rho=1), "kind"), (last, calls)]
+    )
+    assert (single.mechanism.min_separation, wide.mechanism.width, window.mechanism.window) == (3, 2, 7)
+    his = session.grant("bob", cp.zCDP(1), mechanisms=[cp.Gaussian])
+    with pytest.raises(cp.errors.NotGranted, match="'bob' was granted Gaussian here, not Counter"):
+        his.launch(cp.Counter(rho=1), of=calls)
 
 
 def test_a_counter_for_greater_distances_is_refused_and_told_what_would_fit():
     for stream in (phones(), cp.Stream(unit="phone", per_unit=2), cp.Stream(unit="phone", per_unit=2, apart=4)):
         session = session_of(stream)
         with pytest.raises(cp.errors.RelationMismatch, match=r"at least 5 places apart \(apart=...\) would fit"):
-            session.launch(cp.SeparatedCounter(rho=1, per_unit=2, apart=5))
+            session.launch(cp.Counter(rho=1, per_unit=2, min_separation=5))
         assert session.loss == cp.zCDP(0)
-    assert session_of(phones()).launch(cp.SeparatedCounter(rho=1, apart=2)).mechanism.per_unit == 2
+    assert session_of(phones()).launch(cp.Counter(rho=1, min_separation=2)).mechanism.per_unit == 2
 
 
 def test_a_single_item_of_a_unit_needs_no_distance_and_a_counter_that_declares_one_fits_all_the_same():
     session = session_of(cp.Stream(unit="phone", per_unit=1, apart=3))
     assert session.launch(cp.Counter(rho=1)).mechanism == cp.Counter(rho=1, bound=1, per_unit=1, clamp=False)
-    assert session.launch(cp.SeparatedCounter(rho=1, apart=3)).mechanism.per_unit == 1
+    assert session.launch(cp.Counter(rho=1, min_separation=3)).mechanism.per_unit == 1
 
 
 def test_parts_delegations_and_samples_of_such_streams_have_the_same_distances():
@@ -76,7 +80,7 @@ def test_parts_delegations_and_samples_of_such_streams_have_the_same_distances()
     assert stream.part("kind", "call").of().relation == stream.of().relation == far
     inner = session.delegate(cp.ApproxDP("0.5", 1e-7))
     assert inner.launch(cp.Counter(rho="0.0001")).mechanism.claim.relation == far
-    sampled = session.launch(cp.Sampled(cp.SeparatedCounter(rho="0.00001", apart=3), "0.1", delta=1e-8))
+    sampled = session.launch(cp.Sampled(cp.Counter(rho="0.00001", min_separation=3), "0.1", delta=1e-8))
     assert sampled.mechanism.mechanism.per_unit == 2
 
 

@@ -14,7 +14,6 @@ from tests.verify.shipped import ABSTRACT, EXCUSED, shipped
 
 from counterpoint import Counter, Gaussian, GuessAndCheck, Laplace, PureDP, RandomizedResponse, SparseVector
 from counterpoint.coins import SeededCoins
-from counterpoint.continual.counter import SeparatedCounter, SeparatedVectorCounter, VectorCounter
 from counterpoint.continual.histogram_error import DigitTreeCounter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
 from counterpoint.continual.monotone_queries import max_of
@@ -34,14 +33,7 @@ from counterpoint.verify.audits.audit import audit
 from counterpoint.verify.audits.search import first_scripts
 from counterpoint.verify.catalogue.catalogue import find_instance
 from counterpoint.verify.catalogue.measures import Restated
-from counterpoint.verify.catalogue.mechanisms import (
-    CoarseCounter,
-    CoarseSeparatedCounter,
-    CoarseSeparatedVectorCounter,
-    CoarseVectorCounter,
-    SmallTreeCounter,
-    SmallTreeVectorCounter,
-)
+from counterpoint.verify.catalogue.mechanisms import Resized
 from counterpoint.verify.finite import LoudNumber, OpenDoor
 from counterpoint.verify.menus import menu, updates
 from counterpoint.verify.verdict import Verdict
@@ -90,21 +82,21 @@ AUDITED = {
     "Gaussian selection": Audited(GaussianSelection(1, "0.01"), 8_000),
     "counter": Audited(Counter(3, horizon=2), 8_000),
     "counter, zCDP": Audited(Counter(rho="0.5", horizon=2), 40_000, options=AT_A_PERCENT),
-    "vector counter": Audited(VectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
+    "vector counter": Audited(Counter(epsilon=3, horizon=1, bound=1, width=2), 8_000, options=PLANE),
     "vector counter, zCDP": Audited(
-        VectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
+        Counter(rho="0.5", horizon=2, squared=1, width=2), 40_000, options={**PLANE, **AT_A_PERCENT}
     ),
     "far items": Audited(
-        SeparatedCounter(rho="0.5", horizon=4, per_unit=2, apart=2), 40_000, 4, {"rounds": 4, **AT_A_PERCENT}
+        Counter(rho="0.5", horizon=4, per_unit=2, min_separation=2), 40_000, 4, {"rounds": 4, **AT_A_PERCENT}
     ),
     "vectors, far items": Audited(
-        SeparatedVectorCounter(2, rho="0.5", horizon=2, squared=1), 40_000, options={**PLANE, **AT_A_PERCENT}
+        Counter(rho="0.5", horizon=2, squared=1, width=2, min_separation=1), 40_000, options={**PLANE, **AT_A_PERCENT}
     ),
-    "digit trees": Audited(DigitTreeCounter(2, epsilon=3, horizon=1, bound=1), 8_000, options=PLANE),
-    "small counter": Audited(SmallTreeCounter(3, horizon=2), 8_000),
+    "digit trees": Audited(DigitTreeCounter(epsilon=3, horizon=1, bound=1, width=2), 8_000, options=PLANE),
+    "small counter": Audited(Resized(3, horizon=2, tree=(2, 2)), 8_000),
     # on one of its two levels an item loses half of the claim
     "small vector counter": Audited(
-        SmallTreeVectorCounter(2, epsilon=3, horizon=1, bound=1), 8_000, times=8, options=PLANE
+        Resized(epsilon=3, horizon=1, bound=1, width=2, tree=(2, 2)), 8_000, times=8, options=PLANE
     ),
     "window": of("window", 8_000),
     "guess and check": Audited(GuessAndCheck(1, 2), 40_000, long=True),
@@ -113,22 +105,22 @@ AUDITED = {
     # in a few rounds these lose a quarter of their claim, so that half of the noise would still be enough
     "monotone histogram": Audited(MonotoneHistogram(3, max_of, 1, scale="1/100"), 8_000, times=64, long=True),
     "coarse counter": Audited(
-        CoarseCounter(rho="0.25", horizon=2, bits=1, steps=1), 4_000, times=16, options={**COARSE, **AT_A_PERCENT}
+        Resized(rho="0.25", horizon=2, bits=1, steps=1), 4_000, times=16, options={**COARSE, **AT_A_PERCENT}
     ),
     "coarse vector counter": Audited(
-        CoarseVectorCounter(2, rho="0.25", horizon=2, squared=1, bits=1, steps=1),
+        Resized(rho="0.25", horizon=2, squared=1, width=2, bits=1, steps=1),
         4_000,
         times=16,
         options={**PLANE, **AT_A_PERCENT},
     ),
     "coarse far items": Audited(
-        CoarseSeparatedCounter(rho="0.25", horizon=2, bits=1, steps=1),
+        Resized(rho="0.25", horizon=2, min_separation=1, bits=1, steps=1),
         4_000,
         times=16,
         options={**COARSE, **AT_A_PERCENT},
     ),
     "coarse vectors, far items": Audited(
-        CoarseSeparatedVectorCounter(2, rho="0.25", horizon=2, squared=1, bits=1, steps=1),
+        Resized(rho="0.25", horizon=2, squared=1, width=2, min_separation=1, bits=1, steps=1),
         4_000,
         times=16,
         options={**PLANE, **AT_A_PERCENT},

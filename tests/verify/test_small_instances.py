@@ -10,7 +10,7 @@ from counterpoint.measures import zCDP
 from counterpoint.mechanisms import Ask, Launch, To, Update
 from counterpoint.privacy.relations import every_step, k_sparse
 from counterpoint.verify.catalogue.instances import session_game, stopped
-from counterpoint.verify.catalogue.mechanisms import CoarseCounter, CoarseVectorCounter
+from counterpoint.verify.catalogue.mechanisms import Resized
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.game import CreatedFirst
 from counterpoint.verify.menus import updates
@@ -21,12 +21,12 @@ ASK = (Ask(), Ask())
 
 def test_a_coarse_counter_at_the_shipped_grid_and_life_is_the_shipped_one():
     shipped = blt_noise(2, 2)
-    assert CoarseCounter(rho=2, horizon=2, bits=shipped.bits, steps=LIFETIME).noise == shipped
-    vectors = blt_noise(2, 2, squared=2, apart=2, width=3)
-    assert CoarseVectorCounter(3, rho=2, horizon=2, squared=2, bits=vectors.bits, steps=LIFETIME).noise == vectors
+    assert Resized(rho=2, horizon=2, bits=shipped.bits, steps=LIFETIME).noise == shipped
+    vectors = blt_noise(2, 2, squared=2, coordinates=2, width=3)
+    assert Resized(rho=2, horizon=2, squared=2, width=3, bits=vectors.bits, steps=LIFETIME).noise == vectors
 
 
-class TooQuiet(CoarseCounter, frozen=True):
+class TooQuiet(Resized, frozen=True):
     """With a hundredth of the variance."""
 
     @property
@@ -35,7 +35,7 @@ class TooQuiet(CoarseCounter, frozen=True):
         return right._replace(sigma2=max(1, right.sigma2 // 100))
 
 
-@pytest.mark.parametrize("kind, wrong", [(CoarseCounter, False), (TooQuiet, True)])
+@pytest.mark.parametrize("kind, wrong", [(Resized, False), (TooQuiet, True)])
 def test_a_coarse_counter_with_too_little_noise_is_refuted(kind, wrong):
     counter = kind(rho="0.5", horizon=2, bits=1, steps=1)
     loss = exact(counter, messages=[*updates([(0, 1)]), ASK], rounds=2, cut="1e-9")
@@ -43,7 +43,7 @@ def test_a_coarse_counter_with_too_little_noise_is_refuted(kind, wrong):
 
 
 def test_a_coarse_counter_halts_after_its_steps_and_not_before():
-    counter, coins = CoarseCounter(rho=2, horizon=2, bits=2, steps=2), SeededCoins(1)
+    counter, coins = Resized(rho=2, horizon=2, bits=2, steps=2), SeededCoins(1)
     state = counter.start(coins)
     for items in (1, 2):
         state, _ = counter.step(state, Update(1), coins)

@@ -12,7 +12,6 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import Tagged, plain_number
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
 from counterpoint.ledger.ledger import made_up
@@ -56,13 +55,10 @@ def encode_mechanism(given: object) -> dict[str, str]:
     return encode_exactly(given, "mechanism")
 
 
-def encode_launch(given: object, of: "str | Sequence[str] | Tagged | None", last: int | None) -> dict[str, Any]:
-    """A launch: of a window its counter and its length, and of postprocessors, which run here, what is behind them."""
-    whole = given if last is None or not isinstance(given, Mechanism) else Windowed(given, last)
-    inner = innermost(whole) if isinstance(whole, Mechanism) else whole
-    if isinstance(inner, Windowed):
-        return {"mechanism": encode_mechanism(inner.counter), "of": encode_followed(of), "last": inner.last}
-    return {"mechanism": encode_mechanism(inner), "of": encode_followed(of), "last": None}
+def encode_launch(given: object, of: "str | Sequence[str] | Tagged | None") -> dict[str, Any]:
+    """A launch: of the mechanism behind all postprocessors, which run in the client."""
+    inner = innermost(given) if isinstance(given, Mechanism) else given
+    return {"mechanism": encode_mechanism(inner), "of": encode_followed(of)}
 
 
 def innermost(given: Mechanism) -> Mechanism:

@@ -106,7 +106,6 @@ class RemoteSession(Remote):
         mechanism: Mechanism | object,
         *,
         of: str | Sequence[str] | Request | None = None,
-        last: int | None = None,
         **on: Unpack[GivenTerms],
     ) -> Calls[Quote]:
         """What this launch would cost, or what `ask` would launch on these terms; nothing happens."""
@@ -114,12 +113,11 @@ class RemoteSession(Remote):
             if on:
                 heads = ", ".join(f"{name}=" for name in on)
                 raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
-            return (yield from self._quoted(mechanism, codec.encode_launch(mechanism, of, last)))
+            return (yield from self._quoted(mechanism, codec.encode_launch(mechanism, of)))
         terms(**on)
         body = {
             "request": codec.encode_request(mechanism),
             "of": codec.encode_followed(of),
-            "last": last,
             **codec.encode_terms(on),
         }
         return read_quote((yield Call("POST", f"{self._url}/quotes", body)))
@@ -156,11 +154,10 @@ class RemoteSession(Remote):
         mechanism: Mechanism,
         *,
         of: str | Sequence[str] | Request | None = None,
-        last: int | None = None,
         id: str | None = None,
     ) -> Calls[RemoteHandle]:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free."""
-        body = codec.encode_launch(mechanism, of, last)
+        body = codec.encode_launch(mechanism, of)
         if isinstance(mechanism, Postprocessed):
             yield from self._must_be_covered(mechanism, body)
         said = yield Call("POST", f"{self._url}/launches", body, codec.request_id(id))

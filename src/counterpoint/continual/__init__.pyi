@@ -1,6 +1,6 @@
 """The public names of `counterpoint.continual`."""
 
-from counterpoint.continual.counter import PastHorizon as PastHorizon
+from counterpoint.continual.horizon import PastHorizon as PastHorizon
 from counterpoint.continual.monotone_queries import (
     MonotoneQuery as MonotoneQuery,
     max_of as max_of,

@@ -66,6 +66,7 @@ class BltNoise(NamedTuple):
     bits: int
     sigma2: Fraction
     width: int
+    lifetime: int = LIFETIME
 
     @property
     def share(self) -> Fraction:
@@ -125,7 +126,7 @@ class BltNoise(NamedTuple):
     def is_last(self, state: State) -> bool:
         """Whether no step may follow."""
         assert isinstance(state, BltState)
-        return state.steps >= LIFETIME
+        return state.steps >= self.lifetime
 
     def deviation(self, t: int) -> float:
         """The standard deviation after t steps, rounded up.
@@ -243,23 +244,37 @@ def carried(blt: Blt) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def blt_noise(rho: Fraction, horizon: int | None, squared: int = 1, apart: int = 1, width: int = 1) -> BltNoise:
-    """The noise for zCDP(rho) if inputs move by `squared` in squared L2 norm, in `apart` coordinates, at most, in all.
-
-    The grid is as fine as it takes for rounding to add a thousandth to the sensitivity; the variance is rounded up.
+def blt_noise(
+    rho: Fraction,
+    horizon: int | None,
+    squared: int = 1,
+    coordinates: int = 1,
+    *,
+    width: int = 1,
+    bits: int | None = None,
+    lifetime: int = LIFETIME,
+) -> BltNoise:
+    """The noise for zCDP(rho) if all items of a unit move `coordinates` coordinates by `squared` in squared L2 norm.
 
     >>> float(blt_noise(Fraction(1, 2), 2**20).sigma2 / 4**41)  # |c|^2 (1 + less than 1/1000)^2
     5.48...
     """
     blt = for_horizon(horizon)
-    return noise_for(blt, rho, squared * blt.squared, apart, width)
+    return scaled(blt, rho, squared * blt.squared, coordinates, width=width, bits=bits, lifetime=lifetime)
 
 
-def noise_for(blt: Blt, rho: Fraction, reach: Fraction, coordinates: int, width: int) -> BltNoise:
-    """The noise of this matrix if inputs move the steps, of which this many coordinates differ, by `reach` squared."""
-    carry = carried(blt) ** 2 * LIFETIME * coordinates
-    bits = 0
-    while 4**bits * reach < _SLACK**2 * carry:
-        bits += 1
+def scaled(
+    blt: Blt, rho: Fraction, reach: Fraction, coordinates: int, *, width: int, bits: int | None, lifetime: int
+) -> BltNoise:
+    """The noise through this matrix if inputs move the steps, in this many coordinates, by `reach` squared.
+
+    Without `bits`, the grid is as fine as it takes for rounding to add a thousandth to the sensitivity. The variance is
+    rounded up.
+    """
+    carry = carried(blt) ** 2 * lifetime * coordinates
+    if bits is None:
+        bits = 0
+        while 4**bits * reach < _SLACK**2 * carry:
+            bits += 1
     sensitivity = sqrt_up(4**bits * reach) + sqrt_up(carry)
-    return BltNoise(blt, bits, Exact(-floor(-(sensitivity**2) / (2 * rho))), width)
+    return BltNoise(blt, bits, Exact(-floor(-(sensitivity**2) / (2 * rho))), width, lifetime)

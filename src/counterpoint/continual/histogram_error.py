@@ -10,7 +10,7 @@ at most gamma + tau + V + B + U: the last hit that a check confirmed was B below
 noise in the totals at the hit before that. An answer is too high by the largest noise in the totals at most.
 
 >>> from counterpoint.continual.histogram_error import DigitTreeCounter
->>> noises = HistogramNoises((Fraction(6), Fraction(12)), Fraction(3), DigitTreeCounter(1, Fraction(1, 3)))
+>>> noises = HistogramNoises((Fraction(6), Fraction(12)), Fraction(3), DigitTreeCounter(Fraction(1, 3), width=1))
 >>> [histogram_error(noises, Fraction(1, 10), Heights(160, 65), t=600, hits=hits, width=1) for hits in (0, 1, 2)]
 [158, 246, 331]
 
@@ -34,9 +34,10 @@ from typing import NamedTuple
 import numpy as np
 
 from counterpoint.continual.blt_noise import BltNoise
-from counterpoint.continual.counter import VectorCounter
+from counterpoint.continual.counter import Counter, Noise, noise_for
 from counterpoint.continual.digit_trees import TreeNoise
 from counterpoint.continual.grid_laws import CARE, Grid, GridLaw, StopLoss
+from counterpoint.continual.tree_noise import LeastSquaresNoise
 from counterpoint.measures.concentrated import rho_below
 from counterpoint.mechanisms.threshold import Scales, log_chance, log_draws
 from counterpoint.numbers import certify, precision
@@ -81,20 +82,22 @@ def limit(scale: Fraction, beta: Fraction, i: int) -> int:
     return ceil(scale * log_odds(beta, i))
 
 
-class DigitTreeCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="DigitTreeCounter/1"):
+class DigitTreeCounter(Counter, frozen=True, repr_omit_defaults=True):
     """The totals of a monotone histogram: under pure privacy with a noise whose worst law at any time is known.
 
     An answer is the exact sums plus the noises, signed, of the nodes that the time's balanced digits name (`trees.py`);
     these cover every step before that time once, net, and no other step, so the proof is that of `Counter`.
 
-    >>> counter = DigitTreeCounter(3, epsilon=1)
+    >>> counter = DigitTreeCounter(epsilon=1, width=3)
     >>> max(counter.error(0.95, t) for t in range(41)), counter.worst_error(0.95, t=40)
     (101, 135)
     """
 
-    def laplace(self, epsilon: Fraction, reach: int) -> TreeNoise:
-        """The noise of nodes that are added and taken away."""
-        return TreeNoise(epsilon, reach, self.horizon, self.dimensions)
+    @property
+    def noise(self) -> Noise:
+        """Under pure privacy, that of nodes that are added and taken away."""
+        shipped = noise_for(self)
+        return TreeNoise(*shipped[:4]) if isinstance(shipped, LeastSquaresNoise) else shipped
 
 
 @lru_cache(maxsize=1024)
@@ -108,13 +111,13 @@ def best_totals(epsilon: Fraction, delta: Fraction, dimensions: int, reach: int)
     """Totals within (epsilon, delta) for items that move by `reach` in L1 and squared L2: which err less at 64 hits.
 
     >>> best_totals(Fraction(1, 3), Fraction(1, 10**6), 1000, 1000)
-    DigitTreeCounter(dimensions=1000, horizon=1024, bound=1000, squared=1000, rho=0.00309695265424)
+    DigitTreeCounter(horizon=1024, bound=1000, rho=0.00309695265424, width=1000, squared=1000)
     """
-    pure = DigitTreeCounter(dimensions, epsilon, bound=reach, squared=reach)
+    pure = DigitTreeCounter(epsilon, width=dimensions, bound=reach, squared=reach)
     if not delta:
         return pure
     rho = rho_below(epsilon, delta)
-    gaussian = DigitTreeCounter(dimensions, rho=rho, horizon=_HITS, bound=reach, squared=reach)
+    gaussian = DigitTreeCounter(rho=rho, width=dimensions, horizon=_HITS, bound=reach, squared=reach)
     return min(pure, gaussian, key=lambda totals: totals.worst_error(Fraction(95, 100), 64))
 
 

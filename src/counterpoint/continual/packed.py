@@ -27,6 +27,7 @@ _KINDS = {octets: np.dtype(f"<i{octets}") for octets in (1, 2, 4, 8)}
 _MACHINE = tuple(_KINDS)
 _LONGEST = 8
 _BITS = 62
+_LOWEST, _HIGHEST = -(2**63), 2**63 - 1
 _FEW = 64
 _SHARED = 4
 """How many integers each possible value has to stand for, on average, to be made once for all of them."""
@@ -143,6 +144,25 @@ class Packed:
         kind = whole._pieces[0].dtype
         whole._pieces += [piece if _is_within(piece, whole._octets) else piece.astype(kind) for piece in pieces]
         return whole
+
+    @classmethod
+    def of(cls, value: int) -> "Packed":
+        """A vector of one integer, in a third of the time.
+
+        >>> Packed.of(7).only, Packed.of(2**70).only - 2**70
+        (7, 0)
+        """
+        if not _LOWEST <= value <= _HIGHEST:
+            return cls(np.array([value], dtype=object))
+        one = cls.__new__(cls)
+        one._octets, one._pieces = _LONGEST, [np.array([value], dtype=np.int64)]
+        return one
+
+    @property
+    def only(self) -> int:
+        """The integer of a vector that has one."""
+        value: int = self._pieces[0].tolist()[0]
+        return value
 
     @property
     def _values(self) -> NDArray[Any]:

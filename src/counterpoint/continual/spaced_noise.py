@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 from counterpoint.coins.coins import Coins
 from counterpoint.continual.blt import Blt, Buffer
-from counterpoint.continual.blt_noise import LIFETIME, BltNoise, BltState, noise_for
+from counterpoint.continual.blt_noise import LIFETIME, BltNoise, BltState, scaled
 from counterpoint.continual.blt_table import ENDLESS, TABLE
 from counterpoint.continual.packed import Packed, as_integers
 from counterpoint.mechanisms.mechanism import State
@@ -78,7 +78,15 @@ class FarItems(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def separated_noise(rho: Fraction, horizon: int | None, unit: FarItems, width: int = 1) -> SeparatedNoise:
+def separated_noise(
+    rho: Fraction,
+    horizon: int | None,
+    unit: FarItems,
+    width: int = 1,
+    *,
+    bits: int | None = None,
+    lifetime: int = LIFETIME,
+) -> SeparatedNoise:
     """The noise for zCDP(rho) of `width` counters if all items of such a unit move.
 
     >>> separated_noise(Fraction(1, 2), 2**10, FarItems(8, 2**50)).sigma2 == separated_noise(
@@ -90,7 +98,8 @@ def separated_noise(rho: Fraction, horizon: int | None, unit: FarItems, width: i
     items = min(unit.items, -(-LIFETIME // apart))  # the lifetime has room for no more
     blt = for_separated(horizon, items, apart)
     reach = Fraction(blt.separated(items, apart).upper)
-    return SeparatedNoise(*noise_for(blt, rho, unit.squared * reach, unit.coordinates, width))
+    moved = unit.squared * reach
+    return SeparatedNoise(*scaled(blt, rho, moved, unit.coordinates, width=width, bits=bits, lifetime=lifetime))
 
 
 @lru_cache(maxsize=256)

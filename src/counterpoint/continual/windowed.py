@@ -8,32 +8,26 @@ those are is private.
 >>> from counterpoint import Counter
 >>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.mechanisms import Ask, Update
->>> recent, coins = Windowed(Counter(epsilon=10**6), last=3), SeededCoins(7)
+>>> recent, coins = Counter(epsilon=10**6, window=3), SeededCoins(7)
 >>> state = recent.start(coins)
 >>> for item in (1, 1, 0, 1, 0, 0):
 ...     state, _ = recent.step(state, Update(item), coins)
 >>> recent.step(state, Ask(), coins)[1]
 1
->>> recent.claim.loss
-PureDP(1000000)
 """
 
 import operator
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from counterpoint.coins.coins import Coins
-from counterpoint.continual.counter import Counter, PastHorizon, VectorCounter, below_one, is_past, until_past
+from counterpoint.continual.horizon import PastHorizon, is_past, until_past
 from counterpoint.encoding import Plain, Value
-from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, stepped
-from counterpoint.numbers import Number
-from counterpoint.numbers.exact import whole
-from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation
+from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.secret import Secret
 
 MOST_KEPT = 100_000
@@ -41,10 +35,10 @@ MOST_KEPT = 100_000
 
 
 class WindowState(State, Value, frozen=True):
-    """How many items came; the counter's state after those that it has taken; those that wait; what it released.
+    """How many items came; the counter's state after those it has taken; the waiting items; the released counts.
 
-    At most `last` + 1 items wait, the latest ones. What was released is of the last `last` + 1 times before them, or of
-    as many as there were; older than that it may have gaps, which nothing reads.
+    At most `last` + 1 items wait, the latest ones. The released counts are those of the last `last` + 1 times before
+    them, or of as many as there were; among older ones some may be missing, which no window needs.
     """
 
     items: int
@@ -53,112 +47,50 @@ class WindowState(State, Value, frozen=True):
     released: Plain
 
 
-class Windowed(Mechanism, Value, frozen=True):
-    """The noisy count over the last `last` items, or over all items since the launch while there are fewer.
+class Windowed(NamedTuple):
+    """The steps of `Counter(window=last)`, made of those of the same counter without a window.
 
-    It keeps the counter's released values of the last `last` + 1 times, and of the items that have arrived since it was
-    asked the last `last` + 1, at most 100,000 numbers each (a vector counter keeps `dimensions` numbers for each time).
-    Items wait for the next ask, when the counts after them are released; counts that no window will need are not
-    released. The analyst learns differences of released values alone.
+    It keeps the counts that the counter released at the last `last` + 1 times, and the last `last` + 1 items that have
+    arrived since it was asked. Items wait for the next ask, which has the counter release the counts after them; counts
+    that no window will need are not released. The analyst learns differences of released counts alone.
 
-    Proof. An adversary against this mechanism can be played against the counter: at every ask send it the updates since
-    the last one, ask it after each of those that a window can need, keep its answers, subtract. No answer is due
+    Proof. An adversary against this mechanism can be played against the counter: at every ask, send it the updates
+    since the last one, ask it after each of those that a window can need, keep its answers, subtract. No answer is due
     between, so it may wait for that. The counter then receives the same updates in the same order, and asks that carry
-    nothing and cannot differ, so the two worlds are neighbours as before, and the answers are a function of what the
-    counter answered (Henzinger et al. 2024, Lemma 2.16). Which counts are released depends on public times alone.
-
-    Error: S(t) - S(t - n) has the noise of both times, but what both have in common cancels. Under pure privacy the
-    weights of nodes which both times name are subtracted. Under zCDP, with the falling coefficients b of the noise, the
-    variance is sum of b_k^2 over k < n, plus the sum of (b_k - b_(k+n))^2 over k < t - n (`Blt.spread_between`): at
-    most twice that of a counter after n steps, however long the stream is. `deviation` is exact but for rounding.
-
-    With a horizon under pure privacy, items beyond it are not counted, and the next ask gets `PastHorizon` with the
-    window that ends at the horizon, the last answer.
-
-    >>> window = Windowed(Counter(rho=0.5), last=1000)
-    >>> [round(window.deviation(t), 1) for t in (1000, 10_000, 1_000_000)]
-    [4.1, 5.4, 5.4]
+    nothing and cannot differ, so the two worlds are neighbours as before, and the answers are a function of the
+    counter's answers (Henzinger et al. 2024, Lemma 2.16). Which counts are released depends on public times alone.
     """
 
     counter: Mechanism
-    last: PositiveInt
+    last: int
+    most_items: int | None
 
-    def __post_init__(self) -> None:
-        """Check that it is a counter, and how much would be kept."""
-        if not isinstance(self.counter, Counter | VectorCounter):
-            raise InvalidParameter(
-                "a window is a difference of two running counts: give last= to a Counter or a VectorCounter, not to "
-                f"{self.counter!r}"
-            )
-        most = MOST_KEPT // (self.counter.dimensions or 1) - 1
-        if self.last > most:
-            raise InvalidParameter(
-                f"a window keeps what was released at the last {self.last} + 1 times, and at most {MOST_KEPT} numbers: "
-                f"last must be at most {most} here"
-            )
-
-    @property
-    def _counter(self) -> Counter | VectorCounter:
-        assert isinstance(self.counter, Counter | VectorCounter)
-        return self.counter
-
-    @property
-    def claim(self) -> Claim:
-        """The counter's: what it answers after every update, postprocessed."""
-        inner = self.counter.claim
-        certificate = Certificate(
-            f"{inner.loss!r}, as a difference of released counts",
-            "postprocessing (Henzinger et al. 2024, Lemma 2.16), of asks after every update, which carry nothing",
-            (inner.certificate,),
-        )
-        return Claim(inner.loss.postprocessed(), inner.relation, certificate, inner.interaction)
-
-    @property
-    def asks_are_public(self) -> bool:
-        """Items come in updates."""
-        return True
-
-    def fitted(self, relation: Relation, dimensions: int | None) -> "Windowed":
-        """The same window of the counter as fitted to the data."""
-        return Windowed(self.counter.fitted(relation, dimensions), self.last)
-
-    def accepts(self, message: object) -> bool:
-        """What the counter accepts."""
-        return self.counter.accepts(message)
-
-    @property
-    def dimensions(self) -> int | None:
-        """Those of the counter."""
-        return self.counter.dimensions
-
-    def start(self, coins: Coins) -> State:
+    def start(self, coins: Coins) -> WindowState:
         """Nothing has been counted; before the first item a count is 0, without noise."""
         width = self.counter.dimensions
         return WindowState(0, coins.call(self.counter.start), (), (0 if width is None else (0,) * width,))
 
-    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> State:
+    def updated(self, state: State, updates: Sequence[Update], coins: Coins) -> WindowState:
         """Let items wait, those up to the horizon; the counter takes the oldest, where no window will begin."""
         assert isinstance(state, WindowState)
-        counted = until_past(self._counter.most_items, state.items, updates)
-        waiting = (*state.waiting, *(update.private for update in counted))
+        new = until_past(self.most_items, state.items, updates)
+        waiting = (*state.waiting, *(update.private for update in new))
         older, waiting = waiting[: -self.last - 1], waiting[-self.last - 1 :]
         counter = self.counter.updated(state.counter, [Update(item) for item in older], coins)
         assert counter is not None, "an update halts no counter"
         return WindowState(state.items + len(updates), counter, waiting, state.released)
 
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """Take an item, or have counts released and answer with the difference of two of them."""
+    def answered(self, state: State, coins: Coins) -> tuple[WindowState | None, Answer]:
+        """Have counts released, and answer with the difference of two of them."""
         assert isinstance(state, WindowState)
-        if isinstance(message, Update):
-            return self.updated(state, (message,), coins), None
-        counter, released, waiting = self._released(state, coins)
+        counter, released, waiting = self.released(state, coins)
         window = _minus(released[-1], released[0])
-        if waiting or is_past(self._counter.most_items, state.items):
+        if waiting or is_past(self.most_items, state.items):
             return None, PastHorizon(window)
         return None if counter is None else WindowState(state.items, counter, (), released), window
 
-    def _released(self, state: WindowState, coins: Coins) -> tuple[State | None, tuple[Plain, ...], bool]:
-        """The counter and its released counts once it has taken the items that wait, or as many as it took."""
+    def released(self, state: WindowState, coins: Coins) -> tuple[State | None, tuple[Plain, ...], bool]:
+        """The counter and its released counts after the waiting items; whether it halted before the last of those."""
         assert isinstance(state.released, tuple)
         counter: State | None = state.counter
         released, waiting = [*state.released], deque(state.waiting)
@@ -169,23 +101,15 @@ class Windowed(Mechanism, Value, frozen=True):
             released.append(count)
         return counter, tuple(released[-self.last - 1 :]), bool(waiting)
 
-    def deviation(self, t: int) -> float:
-        """The standard deviation of (each coordinate of) the answer after t items, rounded up.
 
-        >>> round(Windowed(Counter(epsilon=1, horizon=2**10), last=100).deviation(549), 2)
-        11.98
-        """
-        time = whole(t, 0, "t")
-        return self._counter.noise.deviation_between(max(time - self.last, 0), time)
-
-    def error(self, probability: Number, t: int) -> int:
-        """How far any coordinate of the answer after t items is off at most, with this probability for all at once.
-
-        >>> Windowed(Counter(rho=0.5), last=1000).error(0.95, t=10**6)
-        10
-        """
-        time = whole(t, 0, "t")
-        return self._counter.noise.bound_between(below_one(probability), max(time - self.last, 0), time)
+def window_claim(counter: Claim) -> Claim:
+    """The claim of a window over this counter: the counter's answers after every update, postprocessed."""
+    certificate = Certificate(
+        f"{counter.loss!r}, as a difference of released counts",
+        "postprocessing (Henzinger et al. 2024, Lemma 2.16), of asks after every update, which carry nothing",
+        (counter.certificate,),
+    )
+    return Claim(counter.loss.postprocessed(), counter.relation, certificate, counter.interaction)
 
 
 def _minus(now: Plain, then: Plain) -> int | tuple[int, ...]:

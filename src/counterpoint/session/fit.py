@@ -9,10 +9,10 @@ takes updates of another shape than the source's would silently follow nothing: 
 >>> from counterpoint import Counter, Stream
 >>> launchable(Counter(epsilon=1), Stream(bound=1)).claim.loss
 PureDP(1)
->>> launchable(Counter(epsilon=1), Stream(bound=1, dimensions=4))
+>>> launchable(Counter(epsilon=1, width=3), Stream(bound=1, dimensions=4))
 Traceback (most recent call last):
 ...
-counterpoint.errors.InvalidRequest: Counter follows single numbers, but this data sends vectors of 4: ...
+counterpoint.errors.InvalidRequest: this counts vectors of 3 numbers, and items of this source are vectors of 4 ...
 
 Why a mechanism does not accept an ask, in words that say what it would accept. Public facts only.
 
@@ -24,7 +24,6 @@ about messages that differ in one public fact: no request, a request, a single n
 'Counter follows the data by itself: ask() it without a request; nothing was charged or changed'
 """
 
-from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -75,16 +74,6 @@ def seen_by(mechanism: Mechanism, source: Source) -> Relation:
     if source.unsampled is not None:
         raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
     return OfSample(rate, source.relation)
-
-
-def windowed(mechanism: Mechanism, last: int | None) -> Mechanism:
-    """The mechanism itself, or its window over the last `last` items; `last` was left out or is a whole number.
-
-    >>> from counterpoint import Counter
-    >>> windowed(Counter(epsilon=1), 100).last
-    100
-    """
-    return mechanism if last is None else Windowed(mechanism, last)
 
 
 def sends_updates(source: Source) -> bool:

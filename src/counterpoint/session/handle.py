@@ -25,7 +25,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from counterpoint.answers.present import marked
 from counterpoint.continual.counter import Counter
-from counterpoint.continual.windowed import Windowed
 from counterpoint.display.charts import Series
 from counterpoint.display.markup import Picture
 from counterpoint.encoding import Plain, Value
@@ -184,7 +183,7 @@ def series_of(
     made_up: bool,
 ) -> Picture:
     """These answers of a counter as a line, with the band of their error."""
-    if not isinstance(counter, Counter | Windowed):
+    if not isinstance(counter, Counter):
         raise NotCovered(
             f"{type(counter).__name__} is no Counter, whose answers make a series; an answer of session.ask has a "
             "plot() of its own"

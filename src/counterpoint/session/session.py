@@ -41,7 +41,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.queries.request import Request
 from counterpoint.queries.source import Source
-from counterpoint.session.fit import launchable, seen_by, windowed
+from counterpoint.session.fit import launchable, seen_by
 from counterpoint.session.handle import Handle, Quote, quote_of
 from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.runner import Engine
@@ -125,7 +125,6 @@ class Session(DelegatingSession):
         mechanism: Mechanism | object,
         *,
         of: str | Sequence[str] | Request | None = None,
-        last: int | None = None,
         **on: Unpack[GivenTerms],
     ) -> Quote:
         """What this launch would cost, by the very code that would admit it; nothing happens.
@@ -139,7 +138,7 @@ class Session(DelegatingSession):
         (PureDP(0.05932), True, PureDP(0))
         """
         source = self._source.of(of)
-        fitted = launchable(windowed(would_launch(self, mechanism, on), last), source)
+        fitted = launchable(would_launch(self, mechanism, on), source)
         return quote_of(self, fitted, seen_by(fitted, source))
 
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
@@ -191,28 +190,26 @@ class Session(DelegatingSession):
         mechanism: Mechanism,
         *,
         of: str | Sequence[str] | Request | None = None,
-        last: int | None = None,
         id: str | None = None,
     ) -> Handle:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
         Of a stream of records a mechanism follows what `of` says: a field, several of them, or a request that is a sum
-        over records (see `Stream.of`); else the records as such. With `last`, a counter counts over the `last`
-        newest items of the stream, whether they satisfy a condition or not (see `Windowed`). What is launched is the
-        mechanism as `fitted` to the data.
+        over records (see `Stream.of`); else the records as such. The session launches
+        the mechanism as `fitted` to the data.
 
         >>> import counterpoint as cp
         >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"]), "seconds": cp.number(0, 600)})
         >>> session = cp.Session(visits, within=cp.PureDP(1))
         >>> home = session.launch(cp.Counter(epsilon=0.5), of=cp.count(where="page = 'home'"))
-        >>> recent = session.launch(cp.Counter(epsilon=0.5), of=cp.count(where="page = 'home'"), last=1000)
+        >>> recent = session.launch(cp.Counter(epsilon=0.5, window=1000), of=cp.count(where="page = 'home'"))
         >>> visits.append({"page": "home", "seconds": 20})
         >>> isinstance(home.ask(), int), isinstance(recent.ask(), int)
         (True, True)
         """
         self._must_be_open()
         source = self._source.of(of)
-        fitted = launchable(windowed(mechanism, last), source)
+        fitted = launchable(mechanism, source)
         path = self._engine.launch(
             self._path, fitted, seen_by(fitted, source), cursor=source.pin(), of=followed_among(of), request=id
         )

@@ -14,9 +14,8 @@ from functools import singledispatch
 from math import ceil
 from typing import NamedTuple
 
-from counterpoint.continual.counter import Counter, VectorCounter
+from counterpoint.continual.counter import Counter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
-from counterpoint.continual.windowed import Windowed
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter
 from counterpoint.local.designs import Affine, Subsets
@@ -124,8 +123,11 @@ def _(mechanism: GuessAndCheck) -> Menu:
 
 @menu.register
 def _(mechanism: Counter) -> Menu:
-    bound = mechanism.bound or 1
-    return Menu((*updates([(0, bound), (bound, 0), (0, 0)]), _ASK), 4)
+    zero: Raw = 0
+    moved: Raw = mechanism.bound or 1
+    if mechanism.width is not None:
+        zero, moved = (0,) * mechanism.width, (1,) + (0,) * (mechanism.width - 1)
+    return Menu((*updates([(zero, moved), (moved, zero), (zero, zero)]), _ASK), 4)
 
 
 @menu.register
@@ -191,18 +193,6 @@ def _(mechanism: PartitionSelection | GaussianSelection) -> Menu:
 @menu.register
 def _(mechanism: Dice) -> Menu:
     return Menu((_ASK,), 2)
-
-
-@menu.register
-def _(mechanism: VectorCounter) -> Menu:
-    zero = (0,) * mechanism.dimensions
-    one = (1, *zero[1:])
-    return Menu((*updates([(zero, one), (one, zero), (zero, zero)]), _ASK), 4)
-
-
-@menu.register
-def _(mechanism: Windowed) -> Menu:
-    return menu(mechanism.counter)
 
 
 @menu.register

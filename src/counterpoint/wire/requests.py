@@ -63,10 +63,7 @@ MECHANISMS = (
     "Laplace",
     "NoisyMax",
     "PartitionSelection",
-    "SeparatedCounter",
-    "SeparatedVectorCounter",
     "SparseVector",
-    "VectorCounter",
 )
 EXACT_MECHANISMS = (*MECHANISMS, "LinearGuessAndCheck", "Sampled")
 """With those that have a mechanism for a parameter, which the plain form has no way to say."""

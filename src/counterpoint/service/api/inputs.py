@@ -68,7 +68,6 @@ class LaunchBody(Body, frozen=True, kw_only=True):
 
     mechanism: Json
     of: str | list[str] | Json | None = None
-    last: int | None = None
 
 
 class AskBody(Body, frozen=True, kw_only=True):
@@ -136,7 +135,6 @@ class QuoteBody(TermsBody, frozen=True, kw_only=True):
     mechanism: Json | None = None
     request: Json | None = None
     of: str | list[str] | Json | None = None
-    last: int | None = None
 
 
 class DelegationBody(Body, frozen=True, kw_only=True):

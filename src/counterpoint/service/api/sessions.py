@@ -113,7 +113,7 @@ def launch(
 ) -> Json:
     """Pay for a mechanism and start it. The same `Idempotency-Key` finds it again, and nothing more is charged."""
     name, found = _work(registry, who, session)
-    made = found.launch(decode_mechanism(data.mechanism), of=of(data.of), last=data.last, id=request_id)
+    made = found.launch(decode_mechanism(data.mechanism), of=of(data.of), id=request_id)
     return handle_json(name, made)
 
 
@@ -145,7 +145,7 @@ def quote(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[Qu
     if (data.mechanism is None) == (data.request is None):
         raise InvalidRequest("say one of the two: a mechanism, or a request with its terms")
     if data.mechanism is not None:
-        quoted = found.would_cost(decode_mechanism(data.mechanism), of=of(data.of), last=data.last)
+        quoted = found.would_cost(decode_mechanism(data.mechanism), of=of(data.of))
     else:
         quoted = found.would_cost(decode_request(data.request), **data.given())
     return quote_json(quoted)

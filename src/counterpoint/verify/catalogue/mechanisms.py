@@ -1,6 +1,4 @@
-"""The mechanisms and composites; counters on a coarse grid or small tree, by parameters.
-
-The shipped mechanisms and composites on small instances, for the catalogue.
+"""The shipped mechanisms and composites on instances that are small enough to enumerate, for the catalogue.
 
 The two sides of a message differ by as much as the claim's relation allows, in every direction that matters, near the
 values where the mechanism decides something. Noise scales are small (large epsilons), so that states can be enumerated.
@@ -9,56 +7,25 @@ factor of 1 would not show.
 
 >>> [instance.name for instance in MECHANISMS[:2]]
 ['Laplace', 'Laplace, 3 asks']
-
-Counters that are small enough to enumerate all their behaviour: on a coarse grid, with few steps, on small trees.
-
-A shipped counter draws its Gaussian noise on a grid of about 2^-41 and gives up to 2^40 answers: too many to enumerate.
-The proof in `blt_noise` holds for any grid 2^-bits and any number N of steps: a variance of s^2/(2 rho) on the grid is
-enough, where s = 2^bits |d| |c|_2 + r sqrt(N k). These counters run the code of the shipped ones with a coarse grid and
-few steps, and with the variance that the proof then requires; audits cover the shipped grid.
-
-Under pure privacy the best tree for a few items has one level. `SmallTreeCounter` and `SmallTreeVectorCounter` run the
-code of the shipped counters on a tree of another shape, or on short epochs; the proof in `Counter` holds for each.
-
->>> from counterpoint.mechanisms import Ask, Update
->>> from counterpoint.verify.exact_loss import exact
->>> counter = CoarseCounter(rho=2, horizon=2, bits=1, steps=1)
->>> pairs = [(Update(0), Update(1)), (Ask(), Ask())]
->>> exact(counter, messages=pairs, rounds=2, cut="1e-9").judge(counter.claim, allowance="1e-6")
-Verdict.HOLDS
 """
 
 from fractions import Fraction
-from math import floor
 
-from counterpoint.coins.coins import Coins
-from counterpoint.continual.blt import Blt, for_horizon
-from counterpoint.continual.blt_noise import BltNoise, BltState, carried
-from counterpoint.continual.counter import (
-    Counter,
-    CounterState,
-    SeparatedCounter,
-    SeparatedVectorCounter,
-    VectorCounter,
-    VectorCounting,
-)
+from counterpoint.continual.blt_noise import LIFETIME, BltNoise
+from counterpoint.continual.counter import Counter, Resolution, noise_for
 from counterpoint.continual.histogram_error import DigitTreeCounter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
 from counterpoint.continual.monotone_queries import max_of
-from counterpoint.continual.spaced_noise import SeparatedNoise, for_separated
 from counterpoint.continual.tree_noise import LeastSquaresNoise
-from counterpoint.continual.windowed import Windowed
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.guess_and_check import GuessAndCheck, LinearGuess, LinearGuessAndCheck
-from counterpoint.mechanisms.mechanism import Answer, State
 from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
 from counterpoint.mechanisms.noisy_max import Largest, NoisyMax
 from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
 from counterpoint.mechanisms.randomized_response import Dice, InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.mechanisms.sampled import Sampled
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.numbers.interval import sqrt_up
-from counterpoint.privacy.messages import Ask, Message
+from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Pair
 from counterpoint.privacy.secret import Tally
 from counterpoint.verify.catalogue.instances import Instance
@@ -67,130 +34,36 @@ from counterpoint.verify.menus import asks, updates
 from counterpoint.verify.unit_by_unit import UnitByUnit
 
 
-class CoarseCounter(Counter, frozen=True, repr_omit_defaults=True, tag="CoarseCounter/1"):
-    """A `Counter(rho=..., horizon=...)` on a grid of 2^-bits that halts after `steps` answers to new items."""
+class Resized(Counter, frozen=True, repr_omit_defaults=True):
+    """A counter that is small enough to enumerate: with coarse noise, few steps or a small tree.
 
-    bits: int = 1
-    steps: int = 2
+    Only the noise is another one (`noise_for`); all else is the shipped code. A shipped counter draws its Gaussian
+    noise on a grid of about 2^-41 and gives up to 2^40 answers. The proof in `blt_noise` holds for any grid 2^-bits and
+    any number N of steps: a variance of s^2/(2 rho) on the grid is enough, where s = 2^bits |d| |c|_2 + r sqrt(N k).
+    Under pure privacy the best tree for a few items has one level; the proof in `Counter` holds for every `tree`.
+    Audits cover the shipped sizes.
 
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The matrix of the horizon, and the variance that this grid and number of steps need."""
-        return _noise(self, rho, self._reach**2)
+    >>> from counterpoint.mechanisms import Ask, Update
+    >>> from counterpoint.verify.exact_loss import exact
+    >>> counter = Resized(rho=2, horizon=2, bits=1, steps=1)
+    >>> pairs = [(Update(0), Update(1)), (Ask(), Ask())]
+    >>> exact(counter, messages=pairs, rounds=2, cut="1e-9").judge(counter.claim, allowance="1e-6")
+    Verdict.HOLDS
+    """
 
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """A step of the shipped counter, for `steps` answers."""
-        return _halt_after(self.steps, *Counter.step(self, state, message, coins))
-
-
-class CoarseVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="CoarseVectorCounter/1"):
-    """The same for a `VectorCounter`."""
-
-    bits: int = 1
-    steps: int = 2
-
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The matrix of the horizon, and the variance that this grid and number of steps need."""
-        return _noise(self, rho, self._reach_squared, self._coordinates, self.dimensions)
-
-    def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
-        """A step of the shipped counter, for `steps` answers."""
-        return _halt_after(self.steps, *VectorCounter.step(self, state, message, coins))
-
-
-class CoarseSeparatedCounter(SeparatedCounter, frozen=True, repr_omit_defaults=True, tag="CoarseSeparatedCounter/1"):
-    """A `SeparatedCounter` on a grid of 2^-bits that counts `steps` items."""
-
-    bits: int = 1
-    steps: int = 2
-
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The shipped counter's matrix, and the variance that this grid and number of steps need."""
-        return _separated(self, rho, 1)
+    bits: int | None = None
+    steps: int = LIFETIME
+    tree: tuple[int, int] | None = None
 
     @property
-    def most_items(self) -> int:
-        """Few items are steps."""
-        return self.steps
-
-
-class CoarseSeparatedVectorCounter(
-    SeparatedVectorCounter, frozen=True, repr_omit_defaults=True, tag="CoarseSeparatedVectorCounter/1"
-):
-    """The same for a `SeparatedVectorCounter`."""
-
-    bits: int = 1
-    steps: int = 2
-
-    def gaussian(self, rho: Fraction) -> BltNoise:
-        """The shipped counter's matrix, and the variance that this grid and number of steps need."""
-        return _separated(self, rho, self.dimensions)
+    def noise(self) -> LeastSquaresNoise | BltNoise:
+        """The noise at this resolution."""
+        return noise_for(self, Resolution(self.bits, self.steps, self.tree))
 
     @property
-    def most_items(self) -> int:
-        """Few items are steps."""
-        return self.steps
-
-
-class SmallTreeCounter(Counter, frozen=True, repr_omit_defaults=True, tag="SmallTreeCounter/1"):
-    """A `Counter(epsilon=...)` on a tree of this arity and height; without a horizon, in epochs of 2, 4, 8 items."""
-
-    arity: int = 2
-    height: int = 2
-
-    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise:
-        """The noise of the shipped counter on such trees."""
-        return _small(self, epsilon, reach, 1)
-
-
-class SmallTreeVectorCounter(VectorCounter, frozen=True, repr_omit_defaults=True, tag="SmallTreeVectorCounter/1"):
-    """The same for a `VectorCounter`."""
-
-    arity: int = 2
-    height: int = 2
-
-    def laplace(self, epsilon: Fraction, reach: int) -> LeastSquaresNoise:
-        """The noise of the shipped counter on such trees."""
-        return _small(self, epsilon, reach, self.dimensions)
-
-
-Coarse = CoarseCounter | CoarseVectorCounter | CoarseSeparatedCounter | CoarseSeparatedVectorCounter
-
-
-def _small(
-    counter: SmallTreeCounter | SmallTreeVectorCounter, epsilon: Fraction, reach: int, width: int
-) -> LeastSquaresNoise:
-    forced = counter.arity, counter.height
-    return LeastSquaresNoise(epsilon, reach, counter.horizon, width, first=2, growth=2, forced=forced)
-
-
-def _noise(
-    counter: CoarseCounter | CoarseVectorCounter, rho: Fraction, squared: int, apart: int = 1, width: int = 1
-) -> BltNoise:
-    """The noise of `blt_noise` at the counter's grid and number of steps."""
-    blt = for_horizon(counter.horizon or 1)
-    return BltNoise(blt, counter.bits, _variance(counter, blt, rho, squared * blt.squared, apart), width)
-
-
-def _separated(
-    counter: CoarseSeparatedCounter | CoarseSeparatedVectorCounter, rho: Fraction, width: int
-) -> SeparatedNoise:
-    """The noise of `separated_noise` at the counter's grid and number of steps."""
-    items, apart, squared, coordinates = counter.far_items
-    blt = for_separated(counter.horizon, items, apart)
-    reach = squared * Fraction(blt.separated(items, apart).upper)
-    return SeparatedNoise(blt, counter.bits, _variance(counter, blt, rho, reach, coordinates), width)
-
-
-def _variance(counter: Coarse, blt: Blt, rho: Fraction, reach: Fraction, coordinates: int) -> Fraction:
-    """What the proof requires where inputs move the steps by `reach` squared."""
-    sensitivity = sqrt_up(4**counter.bits * reach) + sqrt_up(carried(blt) ** 2 * counter.steps * coordinates)
-    return Fraction(-floor(-(sensitivity**2) / (2 * rho)))
-
-
-def _halt_after(steps: int, state: State | None, answer: Answer) -> tuple[State | None, Answer]:
-    assert isinstance(state, CounterState | VectorCounting)
-    assert isinstance(state.noise, BltState)
-    return (None if state.noise.steps >= steps and answer is not None else state), answer
+    def most_items(self) -> int | None:
+        """Where every item is a step, there are few."""
+        return super().most_items if self.min_separation is None else self.steps
 
 
 _ASK: Pair = (Ask(), Ask())
@@ -282,7 +155,7 @@ _COUNTERS = (
     ),
     Instance(
         "digit trees",
-        DigitTreeCounter(2, epsilon=4, horizon=1, bound=1),
+        DigitTreeCounter(epsilon=4, horizon=1, bound=1, width=2),
         (*_PLANE, _ASK),
         2,
         cut=_COARSE,
@@ -290,7 +163,7 @@ _COUNTERS = (
     ),
     Instance(
         "counter, two levels",
-        SmallTreeCounter(6, horizon=3),
+        Resized(6, horizon=3, tree=(2, 2)),
         (*updates([(0, 1)]), _ASK),
         3,
         cut=_COARSE,
@@ -298,7 +171,7 @@ _COUNTERS = (
     ),
     Instance(
         "counter, no horizon",
-        SmallTreeCounter(8, height=1),
+        Resized(8, tree=(2, 1)),
         (*updates([(0, 1)]), _ASK),
         3,
         cut=_COARSE,
@@ -306,7 +179,7 @@ _COUNTERS = (
     ),
     Instance(
         "counter, zCDP",
-        CoarseCounter(rho=2, horizon=2, bits=2, steps=2),
+        Resized(rho=2, horizon=2, bits=2, steps=2),
         (*updates([(0, 1), (0, 0)]), _ASK),
         4,
         cut=_COARSE,
@@ -314,7 +187,7 @@ _COUNTERS = (
     ),
     Instance(
         "counter, far items",
-        CoarseSeparatedCounter(rho=8, horizon=3, per_unit=2, apart=2, bits=1, steps=3),
+        Resized(rho=8, horizon=3, per_unit=2, min_separation=2, bits=1, steps=3),
         (*updates([(0, 1), (0, 0)]), _ASK),
         4,
         cut=Fraction(1, 10**5),
@@ -322,7 +195,7 @@ _COUNTERS = (
     ),
     Instance(
         "vectors, far items",
-        CoarseSeparatedVectorCounter(1, rho=2, horizon=3, squared=1, per_unit=2, apart=1, bits=1, steps=2),
+        Resized(rho=2, horizon=3, squared=1, per_unit=2, width=1, min_separation=1, bits=1, steps=2),
         (*_UNIT, _ASK),
         3,
         cut=_COARSE,
@@ -330,7 +203,7 @@ _COUNTERS = (
     ),
     Instance(
         "window",
-        Windowed(Counter(4, horizon=2), last=1),
+        Counter(4, horizon=2, window=1),
         (*updates([(0, 1), (1, 0), (0, 0)]), _ASK),
         4,
         cut=_COARSE,
@@ -338,7 +211,7 @@ _COUNTERS = (
     ),
     Instance(
         "vector counter",
-        VectorCounter(2, epsilon=4, horizon=1, bound=1),
+        Counter(epsilon=4, horizon=1, bound=1, width=2),
         (*_PLANE, _ASK),
         2,
         cut=_COARSE,
@@ -346,7 +219,7 @@ _COUNTERS = (
     ),
     Instance(
         "vectors, 2 of a unit",
-        VectorCounter(1, epsilon=6, horizon=2, bound=2, per_unit=2),
+        Counter(epsilon=6, horizon=2, bound=2, per_unit=2, width=1),
         (*updates([((0,), (2,)), ((2,), (0,))]), _ASK),
         3,
         cut=_FINE,
@@ -354,7 +227,7 @@ _COUNTERS = (
     ),
     Instance(
         "vectors, two levels",
-        SmallTreeVectorCounter(1, epsilon=6, horizon=3, bound=1),
+        Resized(epsilon=6, horizon=3, bound=1, width=1, tree=(2, 2)),
         (*_UNIT, _ASK),
         2,
         cut=_COARSE,
@@ -362,7 +235,7 @@ _COUNTERS = (
     ),
     Instance(
         "vector counter, zCDP",
-        CoarseVectorCounter(2, rho=2, horizon=2, squared=1, bits=2, steps=1),
+        Resized(rho=2, horizon=2, squared=1, width=2, bits=2, steps=1),
         (*_PLANE, _ASK),
         2,
         cut=_COARSE,
@@ -370,7 +243,7 @@ _COUNTERS = (
     ),
     Instance(
         "zCDP, 3 of a unit",
-        CoarseVectorCounter(1, rho="0.5", horizon=1, squared=1, per_unit=3, bits=5, steps=1),
+        Resized(rho="0.5", horizon=1, squared=1, per_unit=3, width=1, bits=5, steps=1),
         (*_UNIT, _ASK),
         4,
         cut=_FINE,
