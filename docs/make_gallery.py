@@ -136,7 +136,7 @@ def _mistake(mistake: Cell, error: Exception) -> str:
 
 
 def _wrapped(error: Exception) -> str:
-    return textwrap.fill(f"{type(error).__name__}: {error}", 100, break_long_words=False)
+    return textwrap.fill(f"{type(error).__name__}: {error}", 88, break_long_words=False)
 
 
 def main() -> None:

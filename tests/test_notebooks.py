@@ -2,6 +2,7 @@
 
 import json
 
+import nbformat
 import pytest
 from docs import make_notebooks
 
@@ -20,6 +21,13 @@ def test_a_notebook_is_that_of_its_script_and_has_been_run(script):
         (cell.source, cell.id) for cell in made.cells
     ], f"python -m docs.make_notebooks {script.stem}"
     assert all(cell["execution_count"] for cell in kept["cells"] if cell["cell_type"] == "code")
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)
+def test_the_page_of_a_notebook_shows_its_cells_and_outputs(script):
+    text, figures = make_notebooks.page(nbformat.read(script.with_suffix(".ipynb"), as_version=4), script.stem)
+    assert script.with_suffix(".md").read_text(encoding="utf-8") == text, f"python -m docs.make_notebooks {script.stem}"
+    assert all((make_notebooks.FIGURES / name).read_bytes() == drawn for name, drawn in figures.items())
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda script: script.stem)

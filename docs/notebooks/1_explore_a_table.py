@@ -12,7 +12,9 @@ people = cp.Table(
     unit="person_id",  # who is protected: everything about one person
     rows_per_unit=1,  # and how many rows of a person count
     columns={
-        "state": cp.category(["CA", "TX", "FL", "NY", "IL", "OH", "WA", "OR", "VT", "WY"]),
+        "state": cp.category(
+            ["CA", "TX", "FL", "NY", "IL", "OH", "WA", "OR", "VT", "WY"]
+        ),
         "age": cp.number(0, 100),
         "income": cp.number(0, 200_000, step=100),
     },

@@ -41,7 +41,11 @@ old = session.launch(cp.SparseVector(epsilon=0.3, threshold=300, hits=4))
 noisy = session.launch(cp.Laplace(epsilon=0.2, asks=4))
 for state in ["WY", "CA", "OR", "TX", "VT", "FL", "NY"]:
     if not old.halted and old.ask(cp.count(where=f"state = '{state}' AND age >= 65")):
-        print(state, "about", noisy.ask(cp.count(where=f"state = '{state}' AND age >= 65")))
+        print(
+            state,
+            "about",
+            noisy.ask(cp.count(where=f"state = '{state}' AND age >= 65")),
+        )
 
 # %% [markdown]
 # The budget as a score: the loss on top, and below it a voice for each mechanism. In music, that is counterpoint.

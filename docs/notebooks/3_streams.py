@@ -10,7 +10,10 @@ import counterpoint as cp
 visits = cp.Stream(
     unit="visitor",  # who is protected: a visitor
     per_unit=3,  # whose first three visits count
-    fields={"page": cp.category(["home", "shop", "help"]), "seconds": cp.number(0, 600)},
+    fields={
+        "page": cp.category(["home", "shop", "help"]),
+        "seconds": cp.number(0, 600),
+    },
 )
 live = cp.Session(visits, within=cp.zCDP(0.5))
 shop = live.launch(cp.Counter(rho=0.2), of=cp.count(where="page = 'shop'"))
@@ -24,12 +27,18 @@ recent = live.launch(cp.Counter(rho=0.2, window=500), of=cp.count(where="page = 
 # %%
 def visit(number):
     wants_to_buy = number % 100 < (50 if number < 3000 else 10)
-    return {"visitor": f"v{number % 2000}", "page": "shop" if wants_to_buy else "home", "seconds": number % 60}
+    return {
+        "visitor": f"v{number % 2000}",
+        "page": "shop" if wants_to_buy else "home",
+        "seconds": number % 60,
+    }
 
 
 so_far, lately = [], []
 for start in range(0, 5000, 100):
-    visits.feed([visit(number) for number in range(start, start + 100)], name=f"from {start}")
+    visits.feed(
+        [visit(number) for number in range(start, start + 100)], name=f"from {start}"
+    )
     so_far.append(shop.ask())
     lately.append(recent.ask())
 
@@ -53,7 +62,10 @@ live.loss, live.loss.epsilon_at(1e-6)
 # How far off is a count? The error of a counter grows slowly with the length of the stream.
 
 # %%
-[(length, cp.Counter(rho=0.2).error(0.95, t=length)) for length in (100, 10_000, 1_000_000)]
+[
+    (length, cp.Counter(rho=0.2).error(0.95, t=length))
+    for length in (100, 10_000, 1_000_000)
+]
 
 # %% [markdown]
 # ## Questions about what has arrived

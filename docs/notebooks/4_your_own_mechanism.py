@@ -9,7 +9,9 @@ import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.numbers.parameters import Positive
 
-EACH = cp.relations.every_step()  # neighbours: any question may have another answer, by its sensitivity
+EACH = (
+    cp.relations.every_step()
+)  # neighbours: any question may have another answer, by its sensitivity
 
 # %% [markdown]
 # ## Of parts
@@ -32,7 +34,9 @@ class FirstPeak(cp.Composite, Value, frozen=True):
     @property
     def structure(self):
         half = cp.PureDP(self.epsilon / 2)
-        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part("release", half, EACH)
+        return cp.mechanisms.Part("watch", half, EACH), cp.mechanisms.Part(
+            "release", half, EACH
+        )
 
     def accepts(self, message):
         return isinstance(message, cp.mechanisms.Ask) and message.private is not None
@@ -67,7 +71,10 @@ for state in ["WY", "VT", "OR", "CA"]:
 # adversary that tells them apart best. The claim holds:
 
 # %%
-pairs = [(cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b)) for a, b in [(999, 1000), (1000, 999)]]
+pairs = [
+    (cp.mechanisms.Ask(private=a), cp.mechanisms.Ask(private=b))
+    for a, b in [(999, 1000), (1000, 999)]
+]
 found = cp.verify.exact(FirstPeak(epsilon=5), messages=pairs, rounds=2)
 found.judge()
 
@@ -108,7 +115,9 @@ class Peeking(FirstPeak, frozen=True):
 
 # %% raises
 Peeking(epsilon=1).step(
-    Peeking(epsilon=1).start(cp.coins.SeededCoins(1)), cp.mechanisms.Ask(private=5), cp.coins.SeededCoins(1)
+    Peeking(epsilon=1).start(cp.coins.SeededCoins(1)),
+    cp.mechanisms.Ask(private=5),
+    cp.coins.SeededCoins(1),
 )
 
 # %% [markdown]

@@ -28,7 +28,9 @@ print("adults:", session.ask(cp.count(where="age >= 18"), epsilon=0.25, id="adul
 os.kill(os.getpid(), signal.SIGKILL)
 session.ask(cp.mean("income"), epsilon=0.25, id="income")
 """
-killed = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False)
+killed = subprocess.run(
+    [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=False
+)
 print(killed.stdout, "and then: signal", -killed.returncode)
 
 # %% [markdown]
@@ -60,7 +62,9 @@ session.ask(cp.count(), epsilon=0.25, id="adults")
 session.close()
 
 # %% raises
-cp.Session(cp.datasets.people_table(key=key), within=cp.PureDP(1), ledger=ledger, name="again")
+cp.Session(
+    cp.datasets.people_table(key=key), within=cp.PureDP(1), ledger=ledger, name="again"
+)
 
 # %% [markdown]
 # ## Check the books
@@ -70,7 +74,16 @@ cp.Session(cp.datasets.people_table(key=key), within=cp.PureDP(1), ledger=ledger
 
 # %%
 def verify(database):
-    command = [sys.executable, "-m", "counterpoint", "ledger", "verify", database, "--witness", f"{ledger}.witness"]
+    command = [
+        sys.executable,
+        "-m",
+        "counterpoint",
+        "ledger",
+        "verify",
+        database,
+        "--witness",
+        f"{ledger}.witness",
+    ]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     print("exit status", done.returncode, done.stdout, done.stderr)
 
