@@ -117,7 +117,7 @@ DUCKDB = Dialect(
     hexadecimal="CAST('0x' || {} AS BIGINT)",
     read_whole="TRY_CAST({} AS HUGEINT)",
     whole_of_wide="TRY_CAST({} AS HUGEINT)",
-    whole_of_decimal="CASE WHEN {0} = FLOOR({0}) THEN CAST({0} AS HUGEINT) END",
+    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS HUGEINT) END",  # FLOOR may leave 38 digits, and fails
     read_real="TRY_CAST({} AS DOUBLE)",
     from_decimal="CAST({} AS DOUBLE)",
     read_date="TRY_CAST({} AS DATE)",

@@ -6,9 +6,13 @@ All of it was written down once, and is the same for every engine; tests compute
 {12}
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date as date_of
+from decimal import Decimal
 from functools import lru_cache
 from typing import NamedTuple
+
+import numpy as np
 
 from counterpoint.queries.aggregates import count, count_distinct, histogram, ranks, sum
 from counterpoint.queries.quantiles import median
@@ -16,6 +20,7 @@ from counterpoint.queries.request import Request
 from counterpoint.schema.columns import Column, Key, boolean, number, text, whole
 from counterpoint.schema.declaration import Declaration, Named, derived, with_derived
 from counterpoint.schema.times import date, timestamp
+from counterpoint.schema.unit_keys import UnitType, unit_key
 
 _FAR = 2**62
 
@@ -91,12 +96,12 @@ COLUMNS = {
         [
             *["2024-03-31 01:59:59", "2024-03-31 02:30:00", "2024-03-31 03:00:00", "2024-10-27 02:30:00"],
             *["1969-12-31 23:59:59.999999", None, "0001-01-01 00:00:00", "9999-12-31 23:59:59"],
-            *["2024-01-01 00:00:00", "2024-06-01 12:00:00", "2024-06-01 12:00:00.5", "2024-06-01 00:00:00"],
+            *["2024-01-01 00:00:00", "2024-06-01 12:00:00", "2024-06-01 12:00:00.500001", "2024-06-01 00:00:00"],
         ],
         [
             *[1711846799_000000, 1711848600_000000, 1711846800_000000, 1729989000_000000],
             *[_FIRST, None, _FIRST, _LAST],
-            *[1704063600_000000, 1717236000_000000, 1717236000_500000, 1717192800_000000],
+            *[1704063600_000000, 1717236000_000000, 1717236000_500001, 1717192800_000000],
         ],
     ),
     "z": KnownColumn(
@@ -107,11 +112,91 @@ COLUMNS = {
             *["2024-03-31 00:59:59+00:00", "2024-03-31 01:00:00+00:00", "0001-01-01 00:00:00+00:00"],
             *["9999-12-31 00:00:00+00:00", "1969-12-31 23:59:59.999999+00:00", None, "2024-10-27 00:30:00+00:00"],
             *["2024-10-27 01:30:00+00:00", "2024-01-01 00:00:00+00:00", "2024-06-01 12:00:00+00:00"],
-            *["2024-06-01 12:00:00.5+00:00", "2024-06-01 00:00:00+00:00"],
+            *["2024-06-01 12:00:00.500001+00:00", "2024-06-01 00:00:00+00:00"],
         ],
         [
             *[1711846799_000000, 1711846800_000000, _FIRST, _LAST, _FIRST, None, 1729989000_000000],
-            *[1729992600_000000, 1704067200_000000, 1717243200_000000, 1717243200_500000, 1717200000_000000],
+            *[1729992600_000000, 1704067200_000000, 1717243200_000000, 1717243200_500001, 1717200000_000000],
+        ],
+    ),
+    "decimal": KnownColumn(
+        "exact decimals",
+        "DECIMAL",
+        number(-(2**30), 2**30),
+        [
+            *["17.500", "17.000", "-0.500", "16777217.000", f"{10**35 - 1}.999", f"-{10**35 - 1}.999", "0.001", None],
+            *["-17.000", "1073741823.499", "33554433.000", "0.000"],
+        ],
+        [18, 17, 0, 16777217, 2**30, -(2**30), 0, None, -17, 1073741823, 33554433, 0],
+    ),
+    "wide": KnownColumn(
+        "whole numbers of more than 64 bits",
+        "HUGEINT",
+        whole(),
+        [
+            *[str(2**64 + 1), str(-(2**64) - 1), "17", None, "0", str(2**63 - 1)],
+            *[str(2**63), str(-(2**63)), str(10**38 - 1), "-5", str(10**20), "1"],
+        ],
+        [None, None, 17, None, 0, 2**63 - 1, None, -(2**63), None, -5, None, 1],
+    ),
+    "single": KnownColumn(
+        "floats of 32 bits",
+        "FLOAT",
+        number(0, 2**25),
+        ["16777215", "16777216", "17.5", "NaN", "Infinity", "-0.0", "17", None, "-5", "0.5", "1e-30", "1e30"],
+        [16777215, 16777216, 18, None, 2**25, 0, 17, None, 0, 1, 0, 2**25],
+    ),
+    "threes": KnownColumn(
+        "whole numbers on a coarse grid",
+        "BIGINT",
+        number(-9, 9, step="3/2"),
+        ["-7", "-2", "-1", "0", "1", "2", "7", "9", None, "5", "-9", "3"],
+        [-5, -1, -1, 0, 1, 1, 5, 6, None, 3, -6, 2],
+    ),
+    "day": KnownColumn(
+        "texts that are read as dates",
+        "VARCHAR",
+        date("1990-01-01", "2030-12-31"),
+        [
+            *["2000-02-29", "0001-01-01", "9999-12-31", "1999-12-31", None, "2024-12-30"],
+            *["2021-01-03", "2023-02-29", "20000101", "2030-12-31", "1990-01-01", "2004-03-01 "],
+        ],
+        [11016, 7305, 22279, 10956, None, 20087, 18630, None, None, 22279, 7305, None],
+    ),
+    "time": KnownColumn(
+        "texts that are read as timestamps",
+        "VARCHAR",
+        _BERLIN,
+        [
+            *["2024-06-01T12:00:00", "2024-06-01T12:00:00Z", "2024-06-01T12:00:00+05:30", "2024-06-01T12:00:00-05:30"],
+            *["2024-06-01 12:00:00.500001", "2024-02-30T12:00:00", "2024-06-01T12:00", "2024-06-01", "noon", None],
+            *["0001-01-01T00:00:00Z", "9999-12-31T23:59:59"],
+        ],
+        [
+            *[1717236000_000000, 1717243200_000000, 1717223400_000000, 1717263000_000000, 1717236000_500001, None],
+            *[1717236000_000000, 1717192800_000000, None, None, _FIRST, _LAST],
+        ],
+    ),
+    "nano": KnownColumn(
+        "timestamps with nanoseconds",
+        "TIMESTAMP_NS",
+        timestamp("1960-01-01", "2030-12-31", zone="UTC"),
+        [
+            *["2024-06-01 12:00:00.123456789", "1969-12-31 23:59:59.999999999", "1965-01-01 00:00:00.000001001", None],
+            *["2024-06-01 12:00:00", "1970-01-01 00:00:00.000000001", "1950-01-01 00:00:00", "2100-01-01 00:00:00"],
+            *["2024-06-01 12:00:00.999999500", "1999-12-31 23:59:59.9", "2000-01-01 00:00:00", "1960-01-01 00:00:00"],
+        ],
+        [
+            *[1717243200_123456, -1, -157766399_999999, None, 1717243200_000000, 0, -315619200_000000],
+            *[1924905600_000000, 1717243200_999999, 946684799_900000, 946684800_000000, -315619200_000000],
+        ],
+    ),
+    "name": _same(
+        "texts that name units",
+        "VARCHAR",
+        [
+            *["17", "017", " +17 ", "-0", "A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11", "9" * 38, "9" * 39, "17.0", ""],
+            *["ann", None, "-00"],
         ],
     ),
     "who": _same(
@@ -132,6 +217,23 @@ _COMPUTED: tuple[tuple[Key | None, ...], ...] = (
 )
 STORED = tuple(zip(*(known.stored for known in COLUMNS.values()), *_COMPUTED, COLUMNS["who"].stored, strict=True))
 """The rows in stored form: the columns, those that are derived, and the unit."""
+
+
+UNIT_TYPES: tuple[tuple[str, UnitType], ...] = (
+    *(("name", "text"), ("name", "whole"), ("id", "text"), ("id", "whole"), ("y", "text"), ("d", "whole")),
+    *(("single", "whole"), ("decimal", "text"), ("decimal", "whole"), ("wide", "text"), ("wide", "whole")),
+)
+"""Columns whose values name units, by either rule; `keys_of` has their keys."""
+_IN_PYTHON: dict[str, Callable[[str], object]] = {
+    **{"VARCHAR": str, "BIGINT": int, "HUGEINT": int, "DECIMAL": Decimal},
+    **{"DOUBLE": float, "FLOAT": np.float32, "DATE": date_of.fromisoformat},
+}
+
+
+def keys_of(name: str, of: UnitType) -> list[str | None]:
+    """The key of the unit that each value of a column names."""
+    known = COLUMNS[name]
+    return [None if value is None else unit_key(_IN_PYTHON[known.kind](value), of) for value in known.given]
 
 
 @lru_cache(1)
@@ -201,6 +303,6 @@ CELLS: tuple[tuple[str, Request, object], ...] = (
 )
 """Requests that are asked alone, most of them with cells, and the answers."""
 
-FINGERPRINT = (6717929083311146417, 6669192593567853406)
+FINGERPRINT = (6561011296663828133, 7102902154315517537)
 CAPPED = [1, 2, 3, 4, 5, 6, 7, 8, 10, 11]
 SPREAD = [1, 3, 4, 5, 6, 8, 9, 10, 11]
