@@ -38,7 +38,7 @@ _passed: set[tuple[type, Dialect, str]] = set()
 def check(engine: SqlEngine) -> None:
     """`InvalidParameter` unless this engine, with this dialect and version, computes what is known.
 
-    That takes some ten statements (50 ms in DuckDB, 90 in PostgreSQL, seconds in Spark), once in a process.
+    That takes some twelve statements (150 ms in DuckDB, seconds in Spark), once in a process.
     """
     facts = (type(engine), engine.dialect, engine.version)
     if facts in _passed:
