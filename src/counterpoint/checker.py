@@ -48,7 +48,7 @@ FIELDS = (
     *("number", "kind", "request", "path", "what", "body", "version"),
     *("state", "at", "record", "who", "salt", "cost"),
 )
-ADMITTED = ("open", "launch", "delegation", "ask", "revocation", "recount", "closing", "reopening")
+ADMITTED = ("open", "launch", "delegation", "ask", "question", "revocation", "recount", "closing", "reopening")
 UNRULED = ("denial", "data", "keys", "signer", "items", "witness", "retirement")
 KINDS = frozenset((*ADMITTED, *UNRULED, "refusal", "answer", "lost", "recovery"))
 """What entries are about. The replay has nothing to check of those in `UNRULED` but their place."""
@@ -184,8 +184,11 @@ class RecordEntry(NamedTuple):
         return DoesNotHold(f"entry {self.number}: {what}")
 
     def says(self, length: int) -> list[Any]:
-        """The body, a list of at least this many parts."""
-        parts = _read(self.body, f"the body of entry {self.number}")
+        """The body, a list of at least this many parts; a question has a second line, the mechanism chosen for it."""
+        said, _, choice = self.body.partition("\n")
+        if bool(choice) != (said.startswith('["question",')):
+            raise self.wrong("its body is not that of an entry of its kind")
+        parts = _read(said, f"the body of entry {self.number}")
         if not isinstance(parts, list) or len(parts) < length:
             raise self.wrong("its body is not that of an entry of its kind")
         return parts
@@ -510,6 +513,7 @@ class RecordReplay:
         self.unknown: Counter[str] = Counter()
         self._rules: dict[str, Callable[[RecordEntry, str], None]] = {
             **{"open": self._open, "launch": self._launch, "delegation": self._launch, "ask": self._ask},
+            "question": self._question,
             **{"revocation": self._revocation, "recount": self._recount, "refusal": self._refusal},
             **{"closing": self._close_or_reopen, "reopening": self._close_or_reopen},
             **{"answer": self._answer, "recovery": self._recovery, "lost": self._lost},
@@ -541,7 +545,7 @@ class RecordReplay:
     def _admit(self, entry: RecordEntry) -> None:
         if self.recovered and entry.kind != "revocation":
             raise entry.wrong("something was launched or asked after the record was lost")
-        if self.closings % 2 and entry.kind in ("launch", "delegation", "ask"):
+        if self.closings % 2 and entry.kind in ("launch", "delegation", "ask", "question"):
             raise entry.wrong("something was launched or asked while the data were closed")
         if entry.request in self.seen:
             raise entry.wrong("a request was admitted twice")
@@ -584,15 +588,23 @@ class RecordReplay:
         self.closings += 1
 
     def _launch(self, entry: RecordEntry, before: str) -> None:
-        session = self._session(entry, entry.path)
-        self._must_be_granted(entry, session)
-        if session.revoked:
-            raise entry.wrong("something was launched in a session that was revoked")
         _, _, name, mechanism, *_, last = entry.says(7)
         is_grant = isinstance(last, dict) and last.get("type") == "Grant/1"
         to = last.get("to") if is_grant else ""
         if not isinstance(to, str) or (is_grant and not to) or not (name is None or isinstance(name, str)):
             raise entry.wrong("its body is not that of an entry of its kind")
+        self._admit_launch(entry, name, mechanism, to)
+
+    def _question(self, entry: RecordEntry, before: str) -> None:
+        """A launch that is asked once: its answer settles both."""
+        entry.says(5)
+        self._admit_launch(entry, None, None, "")
+
+    def _admit_launch(self, entry: RecordEntry, name: str | None, mechanism: Any, to: str) -> None:
+        session = self._session(entry, entry.path)
+        self._must_be_granted(entry, session)
+        if session.revoked:
+            raise entry.wrong("something was launched in a session that was revoked")
         charge = entry.charge()
         place = len(session.launched) if name is None else name
         self.waiting[entry.request] = entry, AdmittedLaunch((*entry.path, place), mechanism, entry.cost, charge, to)
@@ -672,7 +684,7 @@ class RecordReplay:
             raise entry.wrong("what was launched is in another place")
         if entry.path in self.sessions or entry.path in self.costs:
             raise entry.wrong("two were launched in one place")
-        if asked.kind == "launch":
+        if asked.kind != "delegation":
             self.costs[entry.path] = launch.cost
             return
         account, around = account_of(launch.mechanism, self.work), self._session(asked, asked.path)
@@ -698,6 +710,15 @@ class RecordReplay:
                 raise entry.wrong("a request was given up that was not open")
             self.left_open.discard(entry.request)
             del self.waiting[entry.request]
+
+    def answering(self, entry: RecordEntry) -> tuple[Path, str | None]:
+        """Where the mechanism is that answers an entry which was just admitted, and what its launch was charged."""
+        if entry.kind == "ask":
+            return entry.path, self.costs[entry.path]
+        launch = self.waiting[entry.request][1] if entry.kind == "question" else None
+        if launch is None:
+            raise DoesNotHold("the receipt's question is not the one on record")
+        return launch.path, launch.cost
 
     def _session(self, entry: RecordEntry, path: Path) -> AuditedSession:
         found = self.sessions.get(path)
@@ -735,11 +756,11 @@ class Receipts:
         if first is receipt:
             self._answers.setdefault(said["head_number"], []).append(receipt)
 
-    def step(self, entry: RecordEntry, text: bytes, head: str, costs: dict[Path, str]) -> None:
+    def step(self, entry: RecordEntry, text: bytes, head: str, replay: RecordReplay) -> None:
         """Compare the receipts that name this entry, which leads to the head, with it."""
         asked = self._questions.get(entry.number)
         if asked is not None:
-            self._compare(asked.said, entry, text, costs)
+            self._compare(asked.said, entry, text, replay)
             self._requests[entry.number] = entry.request
         for receipt in self._answers.get(entry.number, ()):
             said = receipt.said
@@ -750,13 +771,13 @@ class Receipts:
             if entry.body != said["answer"]:
                 raise DoesNotHold("the receipt's answer is not the one on record")
 
-    def _compare(self, said: dict[str, Any], entry: RecordEntry, text: bytes, costs: dict[Path, str]) -> None:
+    def _compare(self, said: dict[str, Any], entry: RecordEntry, text: bytes, replay: RecordReplay) -> None:
         if said["entry"] != sha256(text).hexdigest():
             raise DoesNotHold("the record is not the one that this receipt was given on: an entry was changed")
-        asked = ("ask", said["who"], said["what"], tuple(said["path"]), said["at"])
-        if (entry.kind, entry.who, entry.what, entry.path, entry.at) != asked:
+        path, cost = replay.answering(entry)
+        if (entry.who, entry.what, path, entry.at) != (said["who"], said["what"], tuple(said["path"]), said["at"]):
             raise DoesNotHold("the receipt's question is not the one on record")
-        if costs[entry.path] != said["cost"]:
+        if cost != said["cost"]:
             raise DoesNotHold("the receipt's price is not the one on record")
 
     @property
@@ -809,7 +830,7 @@ def check(
         if entry.kind == "signer":
             signers.step(entry, before)
         replay.step(entry, before)
-        waiting.step(entry, text, head, replay.costs)
+        waiting.step(entry, text, head, replay)
         if older is not None and older.number == entry.number and older.hash != head:
             raise DoesNotHold("the earlier record is not the beginning of this one: one of them is a fork")
     if older is not None and (

@@ -47,10 +47,11 @@ class Killer:
 
 
 REQUESTS = ("q1", "q2", "q3")
+QUESTION = "q4"
 
 
 def story(place, kill_at=0, **options):
-    """A launch and three asks, each by its id; whatever was said is on the pipe before anything else happens."""
+    """A launch, three asks and a question, each by its id; an answer is on the pipe before the next."""
 
     def work(say):
         killer = Killer(kill_at)
@@ -59,6 +60,7 @@ def story(place, kill_at=0, **options):
         say("L", *noisy.path)
         for name in REQUESTS:
             say(name, noisy.ask("apples", id=name))
+        say(QUESTION, int(s.ask("apples", epsilon="0.001", id=QUESTION)))
         say("points", *killer.seen)
         s.close()
 
@@ -96,11 +98,12 @@ def judge(place, first, second=0, **options):
     again, finished = in_child(story(place, **options))
     assert finished
     answers = told(lines + again)
-    assert set(answers) == {"L", *REQUESTS}
+    assert set(answers) == {"L", *REQUESTS, QUESTION}
     s = place.reopened()
     try:
-        assert s.loss == cp.PureDP("0.001"), "one charge"
+        assert s.loss == cp.PureDP("0.002"), "one charge for the launch, one for the question"
         assert s._engine.ledger.read((0,)).version == 3 and s.handles[0].halted, "three steps"
+        assert s._engine.ledger.read((1,)).version == 1 and s.handles[1].halted, "one step"
         assert not s._engine.ledger.opened()
         s._engine.ledger.verify()
     finally:

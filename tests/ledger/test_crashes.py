@@ -14,15 +14,15 @@ from counterpoint.errors import BudgetExceeded, LedgerBusy
 
 POINTS = (*("write", "commit", "committed"), *("write", "commit", "committed", "witnessed", "release"))
 """What an intent and its settling pass through."""
-ALL = 5 * len(POINTS)
-"""For the session itself, its launch and three asks."""
+ALL = 6 * len(POINTS)
+"""For the session itself, its launch, three asks and a question."""
 TOGETHER = 200
 """How many random kills one ledger gets."""
 
 
 def test_the_points_are_those_of_the_protocol(lasting):
     (*_, points), lived = in_child(story(lasting))
-    assert lived and points.split(" ")[1:] == [*POINTS * 5]
+    assert lived and points.split(" ")[1:] == [*POINTS * 6]
 
 
 @pytest.mark.parametrize("kind", DURABLE)
@@ -33,7 +33,14 @@ def test_a_crash_during_a_launch_or_an_ask_costs_nothing(kind, first, tmp_path):
 
 
 @pytest.mark.parametrize("kind", DURABLE)
-@pytest.mark.parametrize(("first", "second"), [(12, 3), (20, 2)])
+@pytest.mark.parametrize("first", [42, 43, 44, 45, 46, 47, 48])
+def test_a_crash_during_a_question_costs_nothing(kind, first, tmp_path):
+    """From its charge (42, on disk at 43) through its step to its answer (on disk at 46) and the release of that."""
+    assert judge(Place(kind, tmp_path), first)
+
+
+@pytest.mark.parametrize("kind", DURABLE)
+@pytest.mark.parametrize(("first", "second"), [(12, 3), (20, 2), (43, 2)])
 def test_a_second_crash_during_recovery_costs_nothing_either(kind, first, second, tmp_path):
     assert judge(Place(kind, tmp_path), first, second)
 

@@ -197,6 +197,12 @@ def moved(entries, kind, path):
     ]
 
 
+def without(entries, kind):
+    """All but the first request of this kind and its answer."""
+    request = next(entry for entry in entries if entry[1] == kind)[2]
+    return [entry for entry in entries if entry[2] != request]
+
+
 def replaced(entries, kind, field, old, new):
     return [
         [*entry[:field], entry[field].replace(old, new), *entry[field + 1 :]] if entry[1] == kind else entry
@@ -213,7 +219,11 @@ FORGED = {
     "delegated for another cost than itself": lambda entries: replaced(entries, "delegation", 12, "1/2", "1/50"),
     "a loss is below 0": lambda entries: replaced(entries, "launch", 12, "1/10", "-9/1"),
     "its body is that of another entry": lambda entries: replaced(entries, "ask", 5, '["ask",[0,0]', '["ask",[0,1]'),
-    "not launched": lambda entries: [entry for entry in entries if not entry[2].startswith("question launch")],
+    "not launched": lambda entries: without(entries, "launch"),
+    "it is what was launched is in another place": lambda entries: moved(entries, "question", [0, 0]),
+    "admitted that does not fit": lambda entries: replaced(entries, "question", 12, "1/10", "4/10"),
+    "its body is not that of an entry of its kind": lambda entries: replaced(entries, "question", 5, "\n", ","),
+    "it is its body is not that of an entry of its kind": lambda entries: replaced(entries, "ask", 5, "]", "]\n[1]"),
     "that was revoked": lambda entries: again(entries, "ask", at="revocation"),
     "that another was granted": lambda entries: replaced(entries, "ask", 10, "ann", "bob"),
 }
@@ -233,6 +243,31 @@ def test_the_ledgers_own_replay_finds_what_would_give_a_budget_twice(story, reas
     with pytest.raises(LedgerTampered, match=reason):
         for line in retold(story[0], forged)[1:]:
             replay.step(read_entry(json.loads(line)["entry"].encode()))
+
+
+REPLAYED = {
+    "the rule refuses": lambda entries: replaced(
+        entries, "question", 5, 'Laplace/1","epsilon":"1/10', 'Laplace/1","epsilon":"2/5'
+    ),
+    "what an entry of its kind says": lambda entries: replaced(entries, "question", 5, "\n[", "\n[null,"),
+    "kind says": lambda entries: replaced(entries, "question", 5, '\n[{"type":"Laplace/1"', '\n[{"type":"PureDP/1"'),
+    "it cannot be read": lambda entries: replaced(entries, "question", 5, "\n[", "\n"),
+}
+
+
+@pytest.mark.parametrize("reason", REPLAYED)
+def test_the_ledgers_own_replay_finds_a_question_that_was_rewritten(story, reason):
+    """The mechanism that was chosen for it is charged anew, by the code that admits."""
+    (body,) = [entry[5] for entry in map(json.loads, texts(story[0])) if entry[1] == "question"]
+    assert body.count("\n") == 1
+    replay = Replay("session")
+    with pytest.raises(LedgerTampered, match=reason.removeprefix("it ")):
+        for text in texts(retold(story[0], REPLAYED[reason])):
+            replay.step(read_entry(text.encode()))
+
+
+def texts(record):
+    return [json.loads(line)["entry"] for line in record[1:]]
 
 
 def test_a_part_that_is_launched_twice_to_have_a_fresh_budget_is_found_out(tmp_path):
@@ -405,13 +440,29 @@ def test_few_grounds_are_kept_and_none_of_a_ledger_that_is_closed(tmp_path, monk
     assert not sealer.grounds
 
 
-def test_the_receipt_of_an_ask_is_not_that_of_a_question_under_the_same_id(tmp_path):
+def test_a_question_has_one_entry_and_one_receipt_at_once_and_after_a_restart(tmp_path):
     with new(tmp_path) as session:
-        noisy = session.launch(cp.Laplace("0.4"))
-        noisy.ask(cp.count(), id="a")
         session.ask(cp.count(), epsilon="0.1", id="a")
-        own, question = noisy._receipt("a"), session.receipt("a")
-        assert "1/10" in question[0].receipt and "2/5" in own[0].receipt
+        assert [fact.kind for fact in session.history if fact.kind != "data"] == ["open", "question"]
+        given = as_json(session, "a")
+    said = json.loads(given["receipt"])
+    assert (said["path"], said["cost"]) == ([0], '{"type":"PureDP/1","epsilon":"1/10"}')
+    assert said["what"] == "Count() by Laplace(0.1) at PureDP(0.1)"
+    with new(tmp_path) as session:
+        assert as_json(session, "a") == given
+        said = checker.check(iter(lines(session)), [given], signer_of(session))
+    assert said.endswith("1 receipt holds")
+
+
+@pytest.mark.parametrize("change", [("path", [1]), ("cost", "1"), ("what", "Count()")], ids=repr)
+def test_a_receipt_of_a_question_that_says_something_else_does_not_hold(tmp_path, change):
+    with new(tmp_path) as session:
+        session.ask(cp.count(), epsilon="0.1", id="a")
+        field, value = change
+        text = json.dumps({**json.loads(as_json(session, "a")["receipt"]), field: value})
+        signed = {"receipt": text, "signature": session._engine.ledger._signer.signature(text)}
+        with pytest.raises(checker.DoesNotHold, match="not the one on record"):
+            checker.check(iter(lines(session)), [signed], signer_of(session))
 
 
 def test_what_was_never_answered_has_no_receipt(tmp_path):

@@ -97,7 +97,7 @@ class Run:
 
     def launch(self, session, mechanism, of=None):
         """A mechanism, by its handle."""
-        message = Ask(Launch(launchable(mechanism, session._source.of(of))))
+        message = Ask(Launch(launchable(mechanism, session._source.of(of)).mechanism))
         return self.send(session._path, message, lambda: session.launch(mechanism, of=of))
 
     def delegate(self, session, loss):

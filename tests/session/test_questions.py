@@ -1,13 +1,15 @@
 """Questions: what is launched for them, at which price, and that one question is charged once."""
 
-import re
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
 import pytest
+from msgspec.structs import replace
 from tests.session.asked import session, table, tail
 
 import counterpoint as cp
 from counterpoint.coins.enumerated import gaussian_options, laplace_options, rounded_normal_options
+from counterpoint.encoding import encode
 from counterpoint.errors import (
     BudgetExceeded,
     CounterpointError,
@@ -17,6 +19,12 @@ from counterpoint.errors import (
     NotCovered,
     RequestConflict,
 )
+from counterpoint.ledger import commands
+from counterpoint.ledger.durable import DurableLedger
+from counterpoint.ledger.ledger import Ledger, MemoryLedger
+from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.state import charge_text
+from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.numbers import Exact
 from counterpoint.session import pricing as reaching
 from counterpoint.session import questions
@@ -203,39 +211,141 @@ def test_a_question_with_an_id_is_charged_once_and_answered_once(terms):
     first = s.ask(cp.count(), id="people", **terms)
     again = s.ask(cp.count(), id="people", **terms)
     assert (again, again.error(), again.mechanism) == (first, first.error(), first.mechanism)
-    assert len(s.handles) == 1 and [fact.kind for fact in s.history].count("ask") == 1
+    assert len(s.handles) == 1 and [fact.kind for fact in s.history] == ["open", "question"]
     assert s.ask(cp.count(), **terms) is not None and len(s.handles) == 2, "without an id, a new one"
 
 
+def test_a_question_is_one_line_of_the_history_with_its_price():
+    s = session(cp.PureDP(10))
+    s.ask(cp.count(where="age > 3"), epsilon="0.5")
+    *_, line = s.history
+    assert (line.kind, line.path) == ("question", ())
+    assert line.what == "Count(where='age > 3') by Laplace(0.5) at PureDP(0.5)"
+    assert line.cost == charge_text(cp.Laplace("0.5").claim)
+
+
+def test_a_question_has_two_commits(tmp_path):
+    points = []
+    ledger = DurableLedger(SqliteStore(tmp_path / "l.db"), "people", MasterKey(bytes(32)), reached=points.append)
+    with cp.Session(table(key=bytes(32)), cp.PureDP(10), ledger=ledger) as s:
+        points.clear()
+        s.ask(cp.count(), epsilon=1)
+        assert points.count("committed") == 2
+
+
+def test_a_question_decides_once(monkeypatch):
+    """Whether the mechanism answers it, at what price, and how the data of neighbours differ."""
+    s, seen = session(cp.PureDP(10)), []
+
+    def counted(kind, name, usual):
+        monkeypatch.setattr(kind, name, lambda self, *given: seen.append(name) or usual(self, *given))
+
+    counted(cp.Laplace, "accepts", cp.Laplace.accepts)
+    usual = cp.Laplace.claim.fget
+    monkeypatch.setattr(cp.Laplace, "claim", property(lambda self: seen.append("claim") or usual(self)))
+    relation = cp.Table.relation.fget
+    monkeypatch.setattr(cp.Table, "relation", property(lambda self: seen.append("relation") or relation(self)))
+    s.ask(cp.count(), epsilon=1)
+    assert sorted(seen) == ["accepts", "claim", "relation"]
+
+
+def crash(*_, **__):
+    raise RuntimeError("the process ends here")
+
+
+def settled_then_crashed(*given, **more):
+    usual_settle(*given, **more)
+    crash()
+
+
+usual_settle = Ledger.settle
+CRASHES = {
+    "after its charge": (Engine, "_settled", crash),
+    "after its step": (Ledger, "settle", crash),
+    "after its answer": (Ledger, "settle", settled_then_crashed),
+}
+
+
 @pytest.mark.parametrize("terms", TERMS, ids=repr)
-def test_a_crash_between_launch_and_ask_costs_nothing_more(tmp_path, monkeypatch, terms):
+@pytest.mark.parametrize("crashed", CRASHES.values(), ids=CRASHES)
+def test_a_crash_in_a_question_costs_nothing_more(tmp_path, monkeypatch, terms, crashed):
     def opened():
         return cp.Session(table(key=bytes(32)), cp.zCDP(10), ledger=tmp_path / "ledger.db")
 
-    with opened() as s, monkeypatch.context() as patched:
-
-        def crash(*_, **__):
-            raise RuntimeError("the process ends here")
-
-        patched.setattr(Engine, "ask", crash)
-        with pytest.raises(RuntimeError):
-            s.ask(cp.count(), id="people", **terms)
+    with opened() as s:
+        with monkeypatch.context() as patched:
+            patched.setattr(*crashed)
+            with pytest.raises(RuntimeError):
+                s.ask(cp.count(), id="people", **terms)
         charged = s.loss
+        assert any(charged.amounts)
+        s.ask(cp.count(), epsilon="0.1"), s.launch(cp.Laplace("0.1")).ask(cp.count())
+        after = s.loss
     with opened() as s:
+        assert not s._engine.ledger.opened() and s.loss == after, "it was finished as the session was opened"
         answer = s.ask(cp.count(), id="people", **terms)
-        assert s.loss == charged and len(s.handles) == 1
+        assert s.loss == after and len(s.handles) == 3
+        s._engine.ledger.verify()
     with opened() as s:
-        assert s.ask(cp.count(), id="people", **terms) == answer and s.loss == charged
+        assert s.ask(cp.count(), id="people", **terms) == answer and s.loss == after
+
+
+def test_a_question_that_is_open_is_finished_on_the_coins_that_it_began_with():
+    """By the process that began it, or by another one from the record: the same noise, so nothing is drawn twice."""
+    answers = set()
+    for finish in (False, True):
+        s = cp.Session(table(), cp.PureDP(1), ledger=MemoryLedger(seeds=lambda: bytes(32)))
+        with pytest.MonkeyPatch.context() as patched:
+            if finish:
+                patched.setattr(Engine, "_settled", crash)
+                with pytest.raises(RuntimeError):
+                    s.ask(cp.count(), epsilon="1e-9", id="people")
+        if finish:
+            (intent,) = s._engine.ledger.opened()
+            s._engine.ledger._records.opened[intent.request] = replace(intent, command=None)  # as it is on record
+            assert s._engine.recover(s._source) == 0
+        answers.add(int(s.ask(cp.count(), epsilon="1e-9", id="people")))
+    assert len(answers) == 1
+
+
+def test_an_open_question_keeps_no_other_request_waiting(monkeypatch):
+    s = session(cp.PureDP(10))
+    with monkeypatch.context() as patched:
+        patched.setattr(cp.Table, "resolve", lambda *_: crash())
+        with pytest.raises(DataFailed):
+            s.ask(cp.count(), epsilon=1, id="people")
+        s.reopen()
+        assert [intent.path for intent in s._engine.ledger.opened()] == [(0,)]
+    handle = s.launch(cp.Laplace(1))
+    assert isinstance(handle.ask(cp.count()), int) and isinstance(s.ask(cp.count(), epsilon=1), int)
+    assert [intent.path for intent in s._engine.ledger.opened()] == [(0,)] and s.loss == cp.PureDP(3)
+    assert isinstance(s.ask(cp.count(), epsilon=1, id="people"), int)
+    assert s.loss == cp.PureDP(3) and not s._engine.ledger.opened()
 
 
 def test_a_repeated_question_is_found_though_another_mechanism_is_cheaper_by_now(monkeypatch):
     s = session(cp.zCDP(10))
     first = s.ask(cp.count(), error=5, id="people")
-    usual = questions._cheapest_first
-    monkeypatch.setattr(questions, "_cheapest_first", lambda *given: usual(*given)[::-1])
+    for module in (commands, questions):
+        monkeypatch.setattr(
+            module, "cheapest", lambda _, account, fits: next(fit for fit in fits if fit.mechanism != first.mechanism)
+        )
     assert s.would_cost(cp.count(), error=5).mechanism != first.mechanism
+    assert s.ask(cp.count(), error=5, id="others").mechanism != first.mechanism
     again = s.ask(cp.count(), error=5, id="people")
-    assert (again, again.mechanism, len(s.handles)) == (first, first.mechanism, 1)
+    assert (again, again.mechanism, len(s.handles)) == (first, first.mechanism, 2)
+
+
+def test_the_cheapest_mechanism_is_chosen_by_the_account_inside_the_transaction(monkeypatch):
+    """Of two threads that ask at once, the second one's choice counts what the first was charged."""
+    s, accounts = session(cp.ApproxDP(10, 1e-6)), []
+    usual = commands.cheapest
+    monkeypatch.setattr(
+        commands, "cheapest", lambda c, account, fits: accounts.append(account) or usual(c, account, fits)
+    )
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: s.ask(cp.count(), error=30), range(4)))
+    assert len({encode(account) for account in accounts}) == 4
 
 
 def test_a_repeated_question_is_answered_though_nothing_is_left():
@@ -259,13 +369,18 @@ def test_an_id_stands_for_the_question_and_its_terms():
     assert s.loss == cp.PureDP(1)
 
 
-def test_the_id_of_a_question_is_no_other_requests():
+def test_an_id_is_that_of_one_request_whatever_its_kind():
     s = session(cp.PureDP(10))
-    for name in ("people", "launch people", "question launch () people", "question ask () people"):
-        handle = s.launch(cp.Laplace(1), id=name)
-        handle.ask(cp.count(where="age > 3"), id=f"{name} asked")
+    handle = s.launch(cp.Laplace(1, asks=2), id="launched")
+    handle.ask(cp.count(), id="asked")
     answer = s.ask(cp.count(), epsilon=1, id="people")
-    assert answer.request == cp.count() and s.loss == cp.PureDP(5)
+    for name in ("launched", "asked"):
+        with pytest.raises(RequestConflict, match=name):
+            s.ask(cp.count(), epsilon=1, id=name)
+    for other in (lambda: s.launch(cp.Laplace(1), id="people"), lambda: handle.ask(cp.count(), id="people")):
+        with pytest.raises(RequestConflict, match="people"):
+            other()
+    assert s.ask(cp.count(), epsilon=1, id="people") == answer and s.loss == cp.PureDP(2)
 
 
 def test_every_error_of_a_question_is_in_the_tree():
@@ -382,8 +497,7 @@ def test_a_question_can_ask_for_suppression_and_costs_the_same():
     assert s.loss == lost
 
 
-@pytest.mark.parametrize("id", [None, "people"])
-def test_a_question_that_was_paid_and_not_answered_says_how_it_is_answered(monkeypatch, id):
+def test_a_question_that_was_paid_and_not_answered_is_answered_by_its_id(monkeypatch):
     s = session(cp.PureDP(1))
 
     def unreachable(*_):
@@ -391,13 +505,11 @@ def test_a_question_that_was_paid_and_not_answered_says_how_it_is_answered(monke
 
     with monkeypatch.context() as patched:
         patched.setattr(cp.Table, "resolve", unreachable)
-        with pytest.raises(DataFailed) as failed:
-            s.ask(cp.count(), epsilon=1, id=id)
-    (note,) = failed.value.__notes__
-    (repeated,) = re.findall("id='([^']+)'", note)
-    assert "paid for" in note and s.loss == cp.PureDP(1) and repeated == (id or repeated)
+        with pytest.raises(DataFailed):
+            s.ask(cp.count(), epsilon=1, id="people")
+    assert s.loss == cp.PureDP(1)
     s.reopen()
-    assert isinstance(s.ask(cp.count(), epsilon=1, id=repeated), int)
+    assert isinstance(s.ask(cp.count(), epsilon=1, id="people"), int)
     assert s.loss == cp.PureDP(1) and len(s.handles) == 1
 
 
@@ -411,15 +523,12 @@ CHOSEN = [
 
 
 @pytest.mark.parametrize(("request_", "terms"), CHOSEN, ids=repr)
-def test_choices_and_keys_survive_a_crash_between_launch_and_ask(tmp_path, monkeypatch, request_, terms):
+def test_choices_and_keys_survive_a_crash_before_their_answer(tmp_path, monkeypatch, request_, terms):
     def opened():
         return cp.Session(table(key=bytes(32)), cp.ApproxDP(10, 1e-5), ledger=tmp_path / "ledger.db")
 
-    def crash(*_, **__):
-        raise RuntimeError("the process ends here")
-
     with opened() as s, monkeypatch.context() as patched:
-        patched.setattr(Engine, "ask", crash)
+        patched.setattr(Engine, "_settled", crash)
         with pytest.raises(RuntimeError):
             s.ask(request_, id="people", **terms)
         charged = s.loss

@@ -56,8 +56,8 @@ from counterpoint.numbers import Exact, Number
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.queries.request import Prepared
-from counterpoint.session.fit import explained
-from counterpoint.session.handle import Released, error_of, public_part, series_of
+from counterpoint.session.fit import explained, public_part
+from counterpoint.session.handle import Released, error_of, series_of
 from counterpoint.wire.documents import read_mechanism, read_prepared, read_released
 from counterpoint.wire.problems import SessionId
 from counterpoint.wire.requests import EXACT, encode_public

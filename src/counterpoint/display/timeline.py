@@ -174,7 +174,7 @@ class Timeline:
     @property
     def asks(self) -> int:
         """How often it was asked, in all lanes."""
-        return sum(event.kind == "ask" for event in self.events)
+        return sum(event.kind in ("ask", "question") for event in self.events)
 
     def share(self, at: float) -> float:
         """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long.

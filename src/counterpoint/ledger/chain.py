@@ -32,7 +32,9 @@ from counterpoint.encoding import Plain, encode
 from counterpoint.errors import LedgerError, LedgerTampered, SecretLeak
 from counterpoint.ledger.state import Fact, Path
 
-INTENTS = ("open", "launch", "delegation", "ask", "revocation", "recount", "closing", "reopening")
+INTENTS = ("open", "launch", "delegation", "ask", "question", "revocation", "recount", "closing", "reopening")
+ANSWERED = ("ask", "question")
+"""What an analyst gets an answer to, computed from the data, with a receipt."""
 REFUSALS = ("refusal", "denial")
 ENDINGS = ("recovery", "retirement")
 """Acts of a custodian after which nothing more is answered."""
@@ -48,16 +50,17 @@ ABOUT_BOOK = ("data", "keys", "witness", "retirement")
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
-    `body` is what was asked, in full; of an answer it is the commitment that its receipt names, of data or sealed items
-    the fingerprint, of a signer the signature of the one before it. `what` of an answer is the hash of the entry before
-    it, which its receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path` after
-    a charge or an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped
-    keys; of items, `version` is how many there are with them, and `request` the id under which they were sent, if any.
-    `at` is when, by the clock of the process that wrote it: for people, nothing is decided by it. `record` is the
-    fingerprint of the record that the entry leaves: of the request, if it is an intent, or an answer; of the header, if
-    it is about data or the witness. `who` is the principal whose request it was, if one was named. `salt` is random:
-    the head of the chain confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors
-    who have no code of ours.
+    `body` is what was asked, in full; a question has a second line, the mechanism and the options that were chosen for
+    it as it began. Of an answer it is the commitment that its receipt names, of data or sealed items the fingerprint,
+    of a signer the signature of the one before it. `what` of an answer is the hash of the entry before it, which its
+    receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path` after a charge or
+    an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped keys; of items,
+    `version` is how many there are with them, and `request` the id under which they were sent, if any. `at` is when, by
+    the clock of the process that wrote it: for people, nothing is decided by it. `record` is the fingerprint of the
+    record that the entry leaves: of the request, if it is an intent, or an answer; of the header, if it is about data
+    or the witness. `who` is the principal whose request it was, if one was named. `salt` is random: the head of the chain
+    confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors who have no code of
+    ours.
     """
 
     number: int
@@ -91,6 +94,15 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     def fact(self) -> Fact:
         """The line of the history."""
         return Fact(self.kind, self.path, self.what, self.who, self.at, self.cost)
+
+
+def said_digest(body: bytes) -> bytes:
+    r"""Stands for what was asked, whatever was decided as it began: for the first line of the body.
+
+    >>> said_digest(b"a question") == said_digest(b"a question\nand its mechanism")
+    True
+    """
+    return sha256(body.partition(b"\n")[0]).digest()
 
 
 def link(before: bytes, entry: bytes) -> bytes:
@@ -159,7 +171,7 @@ class Grounds(NamedTuple):
     def signed(self, genesis: bytes, session: str, signer: "Signer", key: bytes) -> "tuple[Signed, Disclosure]":
         """The receipt, signed, and what opens the answer in it; `key` is that of commitments."""
         asked, disclosed = read_entry(self.entry), disclosure(key, self.request, encode(self.answer))
-        if asked.kind != "ask":
+        if asked.kind not in ANSWERED:
             raise NeverAnswered(f"a receipt is for an answer, and this id is that of a {asked.kind}, which has none")
         receipt = Receipt(
             ledger=genesis.hex(),

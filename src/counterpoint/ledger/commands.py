@@ -1,41 +1,29 @@
-"""Commands: open, launch, ask, question, revoke, refund; each plans and charges.
+"""The commands of a ledger: open, launch, ask, question, revoke, refund, close. Each plans its own change.
 
-What a request wants: to open a session, to launch a mechanism, to ask one, or to take back what was granted.
-
-Each is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides, by
-public facts alone, whether it may happen and what it changes: **a budget is charged in `Launching.plan`, and nowhere
-else**. The ledger runs `plan` inside the transaction that records the request, so no other request charges in between.
+A command is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides,
+by public facts alone, whether it may happen and what it changes. **A budget is charged in `_charge`, and nowhere
+else.** The ledger runs `decide` and `plan` inside the transaction that records the request, so that no other request is
+charged in between.
 
 >>> asking = Asking((0,), None, None, pin=0)
 >>> asking.kind, asking.at, read_wanted(asking.body()) == asking
 ('ask', (0,), True)
-
-A mechanism that works out an answer asks nothing itself: its thread may neither ask nor launch meanwhile.
-
-A postprocessor that asked its own handle would wait for itself for ever, and two that asked each other's, for each
-other. Nor could such an answer be finished from its seed after a crash: what it had asked is not on its record.
-
->>> with stepping:
-...     must_not_step()
-Traceback (most recent call last):
-...
-counterpoint.errors.NotAllowed: a mechanism or postprocessor asked or launched something while it worked out...
->>> must_not_step()
 """
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 
 import msgspec
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain, decode, encode, encode_checked
-from counterpoint.errors import Halted, NotAllowed
+from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed
 from counterpoint.ledger.state import Fact, Faulty, Grant, Node, Path, Row, charge_text, failed, granted
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, ready
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced, ready
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
@@ -48,6 +36,24 @@ _BARE = Ask()
 
 Read = Callable[[Path], Row | None]
 """Reads rows as they are inside the transaction."""
+
+
+class Fit(msgspec.Struct, frozen=True):
+    """What was decided about a mechanism and its data at the edge, before any transaction; made in `session/fit.py`.
+
+    `relation` is how what the mechanism sees differs between neighbours. `message` is the ask of a question, which the
+    mechanism has accepted; its private part is blank.
+    """
+
+    mechanism: Mechanism
+    relation: Relation
+    claim: Claim
+    message: Ask | None = None
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kind of mechanism, then those that it is one of: a `Counter` may become one for the data it follows."""
+        return tuple(kind.__name__ for kind in type(self.mechanism).__mro__ if issubclass(kind, Mechanism))
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -85,6 +91,17 @@ class Wanted(msgspec.Struct, frozen=True):
     def what(self) -> str:
         """What the history says of it; public."""
 
+    def decide(self, read: Read) -> "Wanted":
+        """The command with its choices made, where they depend on the record: of a question, its mechanism."""
+        return self
+
+    def choice(self) -> bytes:
+        """What was decided inside the transaction. The record keeps it as a second line behind the body.
+
+        A repeated request is compared by its body alone: the account may lead to another choice by then.
+        """
+        return b""
+
     @abstractmethod
     def plan(self, read: Read) -> Plan:
         """Check it and charge for it, or raise the refusal; nothing but what is returned changes."""
@@ -97,6 +114,11 @@ class Wanted(msgspec.Struct, frozen=True):
     @property
     def needs_data(self) -> bool:
         """Whether it is refused while the data are closed: so is what an analyst can want, whether it reads rows."""
+        return False
+
+    @property
+    def reads_data(self) -> bool:
+        """Whether its answer is computed from the data."""
         return False
 
     def fact(self, who: str, now: int) -> Fact:
@@ -139,15 +161,18 @@ class Launching(Wanted, frozen=True):
     """Pay for a mechanism and start it, below the session at `at`; as part `name` of a partition, if it has a name."""
 
     name: str | None
-    mechanism: Mechanism
-    data: Relation
+    fit: Fit
     by: str | None
     of: FollowedAmong
     cursor: int | str
-    claim: Claim
     grant: Grant | None = None
     most: int | None = None
     """How many launches the session may have; it is no part of the request's body."""
+
+    @property
+    def mechanism(self) -> Mechanism:
+        """What is launched."""
+        return self.fit.mechanism
 
     @property
     def kind(self) -> str:
@@ -157,28 +182,23 @@ class Launching(Wanted, frozen=True):
     def body(self) -> bytes:
         """All but the cursor: a repeated launch is the same launch, however much of a stream has arrived since."""
         granted = () if self.grant is None else (self.grant,)
-        return encode((self.kind, self.at, self.name, self.mechanism, self.data, self.by, self.of, *granted))
+        return encode((self.kind, self.at, self.name, self.mechanism, self.fit.relation, self.by, self.of, *granted))
 
     @property
     def what(self) -> str:
         """The mechanism and its price, and to whom it was granted."""
         granted = "" if self.grant is None else f", granted to {self.grant.to}"
-        return f"{self.mechanism!r} at {self.claim.loss!r}{granted}"
+        return f"{self.mechanism!r} at {self.fit.claim.loss!r}{granted}"
 
     @property
     def cost(self) -> str:
         """What its claim costs."""
-        return charge_text(self.claim)
+        return charge_text(self.fit.claim)
 
     @property
     def launches(self) -> tuple[str, ...]:
-        """The kind of mechanism, then those that it is one of: a `Counter` may become one for the data that it follows.
-
-        A session releases nothing by itself.
-        """
-        if self.kind == "delegation":
-            return ()
-        return tuple(kind.__name__ for kind in type(self.mechanism).__mro__ if issubclass(kind, Mechanism))
+        """The kinds of the mechanism. A session releases nothing by itself."""
+        return () if self.kind == "delegation" else self.fit.kinds
 
     @property
     def needs_data(self) -> bool:
@@ -187,23 +207,143 @@ class Launching(Wanted, frozen=True):
 
     def plan(self, read: Read) -> Plan:
         """Charge the session's account, or raise what its rule says against it."""
-        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
-        grant = granted(row)
-        if grant is not None:
-            grant.must_stand()  # for every caller: what was taken back may have been recounted
-        if self.most is not None and node.launched >= self.most:
-            raise NotAllowed(
-                f"this session has had {node.launched} launches, and {self.most} is the limit: a mechanism that was "
-                "launched goes on answering, and its custodian can grant another session"
-            )
-        with stepping:
-            account = composition.admit(node.account, self.mechanism, self.data, self.claim)
+        number, charged = _charge(read, self.at, self.fit, self.most)
         if isinstance(self.mechanism, Concurrent):  # its own account is written only once this charge is on record
             encode_checked(self.mechanism.rule.start(), Account)
-        after = replace(node, account=account, launched=node.launched + 1)
-        charged = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
-        path = (*self.at, node.launched if self.name is None else self.name)
-        return Plan(path, 0, self.cursor, charged=charged)
+        return Plan((*self.at, number if self.name is None else self.name), 0, self.cursor, charged=charged)
+
+
+def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, Row]:
+    """Charge a launch to the session at a path: the number of the launch, and the session's row after it.
+
+    This is the only place where a budget is charged.
+    """
+    row, (composition, node) = row_at(read, at), node_at(read, at)
+    grant = granted(row)
+    if grant is not None:
+        grant.must_stand()  # for every caller: what was taken back may have been recounted
+    if most is not None and node.launched >= most:
+        raise NotAllowed(
+            f"this session has had {node.launched} launches, and {most} is the limit: a mechanism that was "
+            "launched goes on answering, and its custodian can grant another session"
+        )
+    with stepping:
+        account = composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)
+    after = replace(node, account=account, launched=node.launched + 1)
+    return node.launched, Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
+
+
+class Question(Wanted, frozen=True):
+    """Launch one of the `candidates` and ask it once: one id, one charge, one seed and one answer.
+
+    The body is the request and the terms, not the mechanism. `chosen` is the candidate that lowers the budget of the
+    session least as its account is inside the transaction that charges it.
+    """
+
+    prepared: Prepared
+    terms: Plain
+    """What the answer may cost, or how far off it may be."""
+    data: Relation
+    pin: int | str
+    candidates: tuple[Fit, ...] = ()
+    most: int | None = None
+    """How many launches the session may have; it is no part of the request's body."""
+    chosen: Fit | None = None
+
+    @property
+    def fit(self) -> Fit:
+        """The mechanism that answers."""
+        assert self.chosen is not None  # `decide` comes first
+        return self.chosen
+
+    @property
+    def kind(self) -> str:
+        """A charge with its answer."""
+        return "question"
+
+    def body(self) -> bytes:
+        """The request with everything public about it, its terms, and the relation of the data."""
+        return encode(("question", self.at, self.prepared, self.terms, self.data))
+
+    def choice(self) -> bytes:
+        """The mechanism, and the options that the request has for it."""
+        assert self.fit.message is not None
+        return encode((self.fit.mechanism, self.fit.message.public))
+
+    @property
+    def what(self) -> str:
+        """The request, and the mechanism with its price."""
+        assert self.fit.message is not None
+        asked = (part for part in (self.prepared.request, self.fit.message.public) if part is not None)
+        return f"{', '.join(map(repr, asked))} by {self.fit.mechanism!r} at {self.fit.claim.loss!r}"
+
+    @property
+    def cost(self) -> str:
+        """What the claim of the mechanism costs."""
+        return charge_text(self.fit.claim)
+
+    @property
+    def launches(self) -> tuple[str, ...]:
+        """The kinds of the mechanism."""
+        return self.fit.kinds
+
+    @property
+    def needs_data(self) -> bool:
+        """Refused while the data are closed."""
+        return True
+
+    @property
+    def reads_data(self) -> bool:
+        """The answer is computed from the data."""
+        return True
+
+    def message(self, private: Secret | None) -> Ask:
+        """The ask that the mechanism receives."""
+        assert self.fit.message is not None
+        return message_of(self.prepared, self.fit.message.public, private)
+
+    def decide(self, read: Read) -> "Question":
+        """The question with its cheapest candidate."""
+        if len(self.candidates) == 1:
+            return replace(self, chosen=self.candidates[0])
+        composition, node = node_at(read, self.at)
+        with stepping:
+            return replace(self, chosen=cheapest(composition, node.account, self.candidates))
+
+    def plan(self, read: Read) -> Plan:
+        """Charge the session's account. The mechanism starts and answers at a path that no other request knows."""
+        number, charged = _charge(read, self.at, self.fit, self.most)
+        return Plan((*self.at, number), 0, self.pin, charged=charged)
+
+
+_READ_AT = Fraction(1, 10**6)
+"""Without a budget, mechanisms are compared by the epsilon that is lost at this delta."""
+
+
+def cheapest(composition: Concurrent, account: Account, candidates: Sequence[Fit]) -> Fit:
+    """The candidate whose launch lowers a budget least; the first one if none of them fits.
+
+    Without a budget, the one after which least is lost.
+    """
+    fits: list[tuple[Fraction, Fraction, int]] = []
+    for number, fit in enumerate(candidates):
+        try:
+            fits.append((*_lowers(composition, account, fit), number))
+        except LedgerError:
+            raise
+        except CounterpointError:  # the rule refuses it
+            continue
+    return candidates[min(fits)[-1] if fits else 0]
+
+
+def _lowers(composition: Concurrent, account: Account, fit: Fit) -> tuple[Fraction, Fraction]:
+    """By how much a launch lowers the budget, up to a constant; without a budget, what is lost after it."""
+    after, rule = composition.admit(account, fit.mechanism, fit.relation, fit.claim), composition.rule
+    try:
+        left = rule.remaining(after)
+    except NotAllowed:  # an odometer
+        return Fraction(rule.loss(after).epsilon_at(_READ_AT)), Fraction(0)
+    return -left.epsilon, -left.delta
 
 
 class Asking(Wanted, frozen=True):
@@ -213,10 +353,12 @@ class Asking(Wanted, frozen=True):
     public: Plain
     pin: int | str
     sequential: bool = False
+    follows: bool | None = None
+    """Whether the mechanism follows what arrives, if that was decided already; it is no part of the request's body."""
 
     @property
     def kind(self) -> str:
-        """A question, which costs nothing more."""
+        """An ask, which costs nothing more."""
         return "ask"
 
     def body(self) -> bytes:
@@ -231,18 +373,12 @@ class Asking(Wanted, frozen=True):
 
     def message(self, private: Secret | None) -> Ask:
         """The ask that the mechanism receives; the private part may be blank, for what is decided by public facts."""
-        if self.prepared is None:
-            return _BARE if self.public is None else Ask(self.public)
-        facts = self.prepared
-        return Ask(
-            self.public,
-            private,
-            facts.sensitivity,
-            facts.squared,
-            each=facts.each,
-            one_way=facts.one_way,
-            cells=facts.cells,
-        )
+        return message_of(self.prepared, self.public, private)
+
+    @property
+    def reads_data(self) -> bool:
+        """The answer is computed from the data."""
+        return True
 
     @property
     def needs_data(self) -> bool:
@@ -260,6 +396,21 @@ class Asking(Wanted, frozen=True):
         with stepping:
             ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
         return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
+
+
+def message_of(prepared: Prepared | None, public: Plain, private: Secret | None) -> Ask:
+    """The ask of a request with this public and this private part; without a request, of the public part alone."""
+    if prepared is None:
+        return _BARE if public is None else Ask(public)
+    return Ask(
+        public,
+        private,
+        prepared.sensitivity,
+        prepared.squared,
+        each=prepared.each,
+        one_way=prepared.one_way,
+        cells=prepared.cells,
+    )
 
 
 class Closing(Wanted, frozen=True):
@@ -371,9 +522,8 @@ def _later(pin: int | str, cursor: int | str) -> int | str:
 
 def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
     """What an open request wanted, from the record."""
-    parts: Plain = decode(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
-    assert isinstance(parts, tuple)
-    kind, *rest = parts
+    said, _, choice = body.partition(b"\n")
+    kind, *rest = _parts(said)
     if kind == "open":
         composition, sequential = rest
         assert isinstance(composition, Concurrent) and isinstance(sequential, bool)
@@ -382,6 +532,12 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
         path, prepared, public = rest
         assert isinstance(prepared, Prepared | None)
         return Asking(as_path(path), prepared, public, pin)
+    if kind == "question":
+        path, prepared, terms, data = rest
+        mechanism, public = _parts(choice)
+        assert isinstance(prepared, Prepared) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
+        chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
+        return Question(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen)
     if kind in ("closing", "reopening"):
         path, number = rest
         assert isinstance(number, int)
@@ -398,7 +554,14 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
     assert isinstance(name, str | None) and isinstance(by, str | None)
     grant = granted[0] if granted else None
     assert isinstance(grant, Grant | None)
-    return Launching(as_path(parent), name, mechanism, data, by, followed_among(of), pin, mechanism.claim, grant)
+    fit = Fit(mechanism, data, mechanism.claim)
+    return Launching(as_path(parent), name, fit, by, followed_among(of), pin, grant)
+
+
+def _parts(said: bytes) -> tuple[Plain, ...]:
+    parts: Plain = decode(said, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+    assert isinstance(parts, tuple)
+    return parts
 
 
 def as_path(value: Plain) -> Path:
@@ -428,7 +591,18 @@ def node_at(read: Read, path: Path) -> tuple[Concurrent, Node]:
 
 
 class _Stepping(threading.local):
-    """How many steps a thread is in the midst of."""
+    """How many steps a thread is in the midst of. While a mechanism works out an answer, it may not ask or launch.
+
+    A postprocessor that asked its own handle would wait for itself for ever, and two that asked each other's, for each
+    other. Nor could such an answer be finished from its seed after a crash: what it asked is not on its record.
+
+    >>> with stepping:
+    ...     must_not_step()
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.NotAllowed: a mechanism or postprocessor asked or launched something while it worked out...
+    >>> must_not_step()
+    """
 
     count = 0
 

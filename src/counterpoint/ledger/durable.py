@@ -25,7 +25,7 @@ from counterpoint.coins.keystream import fresh
 from counterpoint.errors import DataChanged, DataInUse, LedgerBusy, LedgerError, Unsealable
 from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
-from counterpoint.ledger.chain import HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
+from counterpoint.ledger.chain import ANSWERED, HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer
 from counterpoint.ledger.location import release
 from counterpoint.ledger.sealed_rows import seen_row
@@ -186,7 +186,7 @@ class DurableLedger(Ledger):
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             here = len(path)
-            own = (one for one in entries if one.kind == "ask" and one.who == who and one.path[:here] == path)
+            own = (one for one in entries if one.kind in ANSWERED and one.who == who and one.path[:here] == path)
             asks = deque((one for one in own if request in (None, one.request)), most)
             with self._one_moment(store) as records:
                 found = [(ask, records.find(ask.request)) for ask in asks]

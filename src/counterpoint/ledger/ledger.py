@@ -48,8 +48,8 @@ from counterpoint.errors import (
     RequestConflict,
     SecretLeak,
 )
-from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.commands import Plan, Wanted, row_at
+from counterpoint.ledger.chain import Disclosure, Signed, said_digest
+from counterpoint.ledger.commands import Plan, Wanted, read_wanted, row_at
 from counterpoint.ledger.state import (
     UNNAMED,
     Acting,
@@ -84,11 +84,18 @@ class Intent(msgspec.Struct, frozen=True):
     row: Row | None = None
     entry: int = 0
     line: bytes = b""
+    command: Wanted | None = None
+    """What is asked, where it was begun just now; else it is read from the body (`asked`)."""
+
+    @property
+    def asked(self) -> Wanted:
+        """What is asked, with the choices that were made as it began."""
+        return read_wanted(self.body, self.pin) if self.command is None else self.command
 
     @property
     def digest(self) -> bytes:
-        """Stands for the body."""
-        return sha256(self.body).digest()
+        """Stands for what a repeated request must say, too."""
+        return said_digest(self.body)
 
     def __repr__(self) -> str:
         return f"Intent({self.request!r}, {self.path!r}, version={self.version})"
@@ -101,10 +108,11 @@ class Intent(msgspec.Struct, frozen=True):
 
 
 class StoredAnswer(msgspec.Struct, frozen=True):
-    """A request that was answered: what stands for its body, and the answer."""
+    """A request that was answered: what stands for its body, the answer, and the path of the row that gave it."""
 
     digest: bytes
     answer: Plain
+    path: Path
 
     def __repr__(self) -> str:
         return "StoredAnswer(...)"
@@ -123,10 +131,15 @@ class AnsweredAsk(NamedTuple):
 
 
 class StepOutcome(msgspec.Struct, frozen=True):
-    """What a step came to: the row after it, and the answer. A durable ledger adds both as they will be stored."""
+    """What a step came to: the row after it, and the answer. A durable ledger adds both as they will be stored.
+
+    An answer that `reads_data` is released only while the data are open. Otherwise many asks at once, each of which
+    may fail or not, would tell as much as that many closings.
+    """
 
     row: Row
     answer: Plain
+    reads_data: bool = False
 
 
 class Transaction(Protocol):
@@ -150,7 +163,7 @@ class Transaction(Protocol):
     def version(self, path: Path) -> int | None:
         """How often the row at a path has stepped."""
 
-    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
+    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
         """Record a request with a fresh seed, and the row that it charges."""
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
@@ -179,7 +192,6 @@ class Begin(msgspec.Struct, frozen=True):
 
     def run(self, records: Transaction) -> Intent | StoredAnswer:
         """The request as it is on record; or it is checked, charged and recorded. A refusal changes nothing."""
-        fact = self.wanted.fact(self.acting.who, records.now())
         if not self.new:
             known = records.find(self.request)
             if known is not None:
@@ -189,29 +201,33 @@ class Begin(msgspec.Struct, frozen=True):
                     return not_lost(self.request, known)
                 self._data_must_be_open(records)
                 return known
-            records.must_be_new(fact.kind, self.request)
+            records.must_be_new(self.wanted.kind, self.request)
         self._data_must_be_open(records)
-        waiting = records.waiting_at(fact.path)
+        waiting = records.waiting_at(self.wanted.at)
         if waiting is not None:
             return waiting
+        wanted = self.wanted.decide(records.row)
+        choice = wanted.choice()
+        body = self.body + b"\n" + choice if choice else self.body
+        fact = wanted.fact(self.acting.who, records.now())
         try:
-            self._must_be_granted(records, fact)
-            plan = self.wanted.plan(records.row)
+            self._must_be_granted(records, wanted, fact)
+            plan = wanted.plan(records.row)
         except (BudgetExceeded, NotCovered, RelationMismatch, NotGranted) as refusal:
-            records.refuse(self.request, self.body, fact, refusal)
+            records.refuse(self.request, body, fact, refusal)
             raise
-        return records.begin(self.request, self.body, fact, plan)
+        return records.begin(self.request, wanted, body, fact, plan)
 
     def _data_must_be_open(self, records: Transaction) -> None:
         if self.wanted.needs_data:
             data_must_be_open(records)
 
-    def _must_be_granted(self, records: Transaction, fact: Fact) -> None:
+    def _must_be_granted(self, records: Transaction, wanted: Wanted, fact: Fact) -> None:
         """Whether the grants that the request was made under still stand, as of this transaction."""
         for path in self.acting.under:
             grant = granted(row_at(records.row, path))
             assert grant is not None
-            grant.check(self.wanted.launches, fact.at)
+            grant.check(wanted.launches, fact.at)
             if path == self.acting.under[-1] and grant.to != self.acting.who:
                 raise NotGranted(f"this session was granted to {grant.to!r}, not to {self.acting.who!r}")
 
@@ -227,19 +243,14 @@ def data_must_be_open(records: Transaction) -> None:
 
 
 class Settle(msgspec.Struct, frozen=True):
-    """The second transaction of a request.
-
-    An answer that `reads_data` is released only while the data are open. Otherwise many asks at once, each of which
-    may fail or not, would tell as much as that many closings.
-    """
+    """The second transaction of a request."""
 
     intent: Intent
     outcome: StepOutcome
-    reads_data: bool = False
 
     def looks_up(self) -> Lookups:
         """The request, whether its row has moved on, and whether the data are open."""
-        root = ((),) if self.reads_data else ()
+        root = ((),) if self.outcome.reads_data else ()
         return Lookups((self.intent.request,), rows=root, versions=(self.intent.path,))
 
     def run(self, records: Transaction) -> Plain:
@@ -249,7 +260,7 @@ class Settle(msgspec.Struct, frozen=True):
             return not_lost(self.intent.request, done).answer
         if records.version(self.intent.path) not in (None, self.intent.version):
             raise moved_on()
-        if self.reads_data:
+        if self.outcome.reads_data:
             data_must_be_open(records)
         records.settle(self.intent, self.outcome)
         return self.outcome.answer
@@ -273,7 +284,7 @@ class Ledger:
 
     def settle(self, intent: Intent, row: Row, answer: Plain, *, reads_data: bool = False) -> Plain:
         """Store the row and the answer together, if the row still has the version that the intent was made for."""
-        settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer)), reads_data))
+        settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer, reads_data))))
         return settled
 
     def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:
@@ -451,8 +462,11 @@ class _Records:
         row = self._rows.get(path)
         return None if row is None else row.version
 
-    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
-        intent = Intent(request, body, plan.path, plan.version, plan.pin, self._seeds(), SAMPLER_VERSION, plan.row)
+    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
+        seed = self._seeds()
+        intent = Intent(
+            request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, command=command
+        )
         if plan.charged is not None:
             self._rows[fact.path] = plan.charged
         self.opened[request] = self._at[intent.path] = intent
@@ -470,5 +484,5 @@ class _Records:
 
     def settle(self, intent: Intent, outcome: StepOutcome) -> None:
         self._rows[intent.path] = outcome.row
-        self._done[intent.request] = StoredAnswer(intent.digest, outcome.answer)
+        self._done[intent.request] = StoredAnswer(intent.digest, outcome.answer, intent.path)
         del self.opened[intent.request], self._at[intent.path]

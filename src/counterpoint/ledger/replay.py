@@ -9,7 +9,6 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was given to a request that was not open
 """
 
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -20,7 +19,7 @@ from counterpoint.composition.accumulator import Account
 from counterpoint.composition.rule import Spent
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
-from counterpoint.ledger.chain import INTENTS, Entry
+from counterpoint.ledger.chain import INTENTS, Entry, said_digest
 from counterpoint.ledger.sealed_rows import budget_used, read_public_row
 from counterpoint.ledger.state import Grant, Node, Path
 from counterpoint.ledger.store.records import StoredRow, path_text
@@ -30,11 +29,12 @@ from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Relation
-from counterpoint.queries.request import About, Request
+from counterpoint.queries.request import About, Prepared, Request
 
 _SAYS: dict[str, tuple[Any, ...]] = {
     "open": (str, Concurrent, bool),
     "ask": (str, tuple, object, object),
+    "question": (str, tuple, Prepared, object, Relation),
     "revocation": (str, tuple),
     "recount": (str, tuple, int),
     "closing": (str, tuple, int),
@@ -80,14 +80,14 @@ class Replay:
             if entry.request in self._asked:
                 raise self._wrong(entry, "a request was admitted twice")
             self._open[entry.request] = entry
-            self._asked[entry.request] = sha256(entry.body.encode()).digest()
+            self._asked[entry.request] = said_digest(entry.body.encode())
         self._recorded(entry)
         if entry.kind == "open":
             _, composition, _ = _parts(entry)
             if self._nodes:
                 raise self._wrong(entry, "the session was opened twice")
             self._nodes[()] = (composition, composition.rule.start(), 0)
-        elif entry.kind in ("launch", "delegation"):
+        elif entry.kind in ("launch", "delegation", "question"):
             self._launch(entry)
         elif entry.kind == "revocation":
             self._revocation(entry)
@@ -115,7 +115,7 @@ class Replay:
             raise self._wrong(entry, "the record goes on after it was retired")
         if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
             raise self._wrong(entry, "something was launched or asked after the record was lost")
-        if self._closings % 2 and entry.kind in ("launch", "delegation", "ask"):
+        if self._closings % 2 and entry.kind in ("launch", "delegation", "ask", "question"):
             raise self._wrong(entry, "something was launched or asked while the data were closed")
         if entry.kind == "lost" and not self._recovering:
             raise self._wrong(entry, "something was given up, and no record was lost")
@@ -197,7 +197,7 @@ class Replay:
             )
 
     def _launch(self, entry: Entry) -> None:
-        _, parent, name, mechanism, data, *_ = _parts(entry)
+        parent, name, mechanism, data = _launched(entry)
         composition, account, launched = self._node(entry, parent)
         self._places[entry.request] = (*parent, launched if name is None else name)
         try:
@@ -246,8 +246,9 @@ class Replay:
                 child = (*parts[1], parts[2])
                 inner = self._node(entry, child)[0]
                 composition.rule.recounted(account, inner.rule, inner.claim, self._granted.get(child, []))
-            elif parts[0] in ("launch", "delegation"):
-                composition.admit(account, parts[3], parts[4])
+            elif parts[0] in ("launch", "delegation", "question"):
+                _, _, mechanism, data = _launched(entry)
+                composition.admit(account, mechanism, data)
             else:
                 return
         except CounterpointError:
@@ -287,15 +288,34 @@ class Replay:
         return LedgerTampered(f"entry {entry.number} of {self._name!r} is wrong: {what}")
 
 
-def _parts(entry: Entry) -> tuple[Any, ...]:
+def _launched(entry: Entry) -> tuple[Path, str | None, Mechanism, Relation]:
+    """Where something was launched, as which part, what, and on which data. A question chose its mechanism."""
+    _, parent, *rest = parts = _parts(entry)
+    if parts[0] != "question":
+        name, mechanism, data, *_ = rest
+        return parent, name, mechanism, data
+    chosen = _read(entry, entry.body.partition("\n")[2])
+    if not isinstance(chosen, tuple) or len(chosen) != 2 or not isinstance(chosen[0], Mechanism):
+        raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
+    return parent, None, chosen[0], parts[4]
+
+
+def _read(entry: Entry, said: str) -> Any:
     try:
-        parts: Any = decode(entry.body.encode(), Plain)  # type: ignore[arg-type]  # of no fixed type
+        return decode(said.encode(), Plain)  # type: ignore[arg-type]  # of no fixed type
     except CounterpointError:
         raise LedgerTampered(f"entry {entry.number} cannot be read") from None
+
+
+def _parts(entry: Entry) -> tuple[Any, ...]:
+    said, _, choice = entry.body.partition("\n")
+    parts = _read(entry, said)
     launch = (*_LAUNCH, Grant) if isinstance(parts, tuple) and len(parts) > len(_LAUNCH) else _LAUNCH
     of = parts[0] if entry.kind == "refusal" and isinstance(parts, tuple) and parts else entry.kind
     expected = _SAYS.get(of, launch) if isinstance(of, str) else launch
     fits = isinstance(parts, tuple) and len(parts) == len(expected)
+    if bool(choice) != (of == "question"):  # only a question has a second line
+        fits = False
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
         raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
     return tuple(parts)

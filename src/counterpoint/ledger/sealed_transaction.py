@@ -14,7 +14,6 @@ counterpoint.errors.LedgerError: this request was never made; nothing was stored
 
 from collections.abc import Callable
 from functools import lru_cache
-from hashlib import sha256
 
 from msgspec.structs import replace
 
@@ -22,8 +21,18 @@ from counterpoint.coins.keystream import fresh
 from counterpoint.coins.secure import SAMPLER_VERSION
 from counterpoint.encoding import Plain, decode, encode, encode_checked, must_read_back
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerTampered, SecretLeak
-from counterpoint.ledger.chain import Entry, Grounds, Head, NeverAnswered, commitment, disclosure, link, read_entry
-from counterpoint.ledger.commands import Plan
+from counterpoint.ledger.chain import (
+    Entry,
+    Grounds,
+    Head,
+    NeverAnswered,
+    commitment,
+    disclosure,
+    link,
+    read_entry,
+    said_digest,
+)
+from counterpoint.ledger.commands import Plan, Wanted
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made, not_lost
 from counterpoint.ledger.sealed_rows import Ids, OpenRows, cost_of, stored_row
 from counterpoint.ledger.sealing import DataKeys, padded
@@ -37,7 +46,7 @@ _NEXT = 16
 """How many entries are read at once where an answer is looked for: mostly it follows its question closely."""
 
 
-class SealedOutcome(StepOutcome, frozen=True):
+class SealedOutcome(StepOutcome, frozen=True, kw_only=True):
     """A row and an answer, and both as they will be stored."""
 
     stored: StoredRow
@@ -76,14 +85,14 @@ class Sealer:
             stored = stored_row(intent.path, row, self.keys, self.rows.last(intent.path))
             plain = encode_checked(answer, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
         except (SecretLeak, TypeError, ValueError):
-            if intent.row is None:
+            if not outcome.reads_data:
                 raise
             row, answer = replace(row, state=Faulty()), Faulty()
             stored, plain = stored_row(intent.path, row, self.keys), encode(answer)
         asked = _stored(intent)
         done = asked.settled(self.keys.seal(padded(plain), "answer", *asked.place))
         committed = commitment(disclosure(self.keys.commitment_key(), intent.request, plain))
-        return SealedOutcome(row, answer, stored, done, committed)
+        return SealedOutcome(row, answer, outcome.reads_data, stored=stored, request=done, commitment=committed)
 
 
 class SealedTransaction:
@@ -127,7 +136,7 @@ class SealedTransaction:
         """How often the row at a path has stepped."""
         return self.changes.version(path)
 
-    def begin(self, request: str, body: bytes, fact: Fact, plan: Plan) -> Intent:
+    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
         """Record a request, its seed sealed, and the row that it charges."""
         _must_be_readable(fact, request, body)
         sealer, changes, seed = self._sealer, self.changes, self._sealer.seeds()
@@ -154,7 +163,7 @@ class SealedTransaction:
             who=fact.who,
             cost=fact.cost,
         )
-        return replace(intent, line=changes.entries[-1][1])
+        return replace(intent, line=changes.entries[-1][1], command=command)
 
     def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
@@ -193,7 +202,7 @@ class SealedTransaction:
             state=state,
             record=record,
         )
-        if intent.line and len(answer) <= _LARGEST and read_entry(intent.line).kind == "ask":
+        if intent.line and len(answer) <= _LARGEST and outcome.reads_data:
             self.grounds.append(_grounds(request, intent.line, stored, outcome.answer, self.changes.head))
         self.changes.put_row(stored)
         self._sealer.rows.keep(stored, outcome.row)
@@ -226,7 +235,8 @@ class SealedTransaction:
         assert found.answer is not None
         answer = self._sealer.keys.unseal(found.answer, "answer", *found.place)
         self.changes.settled = True
-        return StoredAnswer(found.digest, decode(answer, Plain))  # type: ignore[arg-type]  # plain data of no fixed type
+        plain: Plain = decode(answer, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+        return StoredAnswer(found.digest, plain, read_path(found.path))
 
     def receipt_grounds(self, request: str) -> Grounds:
         """What the receipt of a request that was answered is made of, as it is on record."""
@@ -251,7 +261,7 @@ class SealedTransaction:
         if data is None:
             raise LedgerTampered("the entry of a request is missing; `counterpoint ledger verify` says more")
         entry = read_entry(data, found.entry)
-        if (entry.request, sha256(entry.body.encode()).digest()) != (found.request, found.digest):
+        if (entry.request, said_digest(entry.body.encode())) != (found.request, found.digest):
             raise _changed(found.request)
         return data
 
@@ -277,7 +287,8 @@ def _must_be_readable(fact: Fact, request: str, body: bytes) -> None:
 @lru_cache(maxsize=256)
 def _must_read_back(body: bytes) -> None:
     """Remembered, since questions recur."""
-    must_read_back(body, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
+    for line in body.split(b"\n"):
+        must_read_back(line, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
 
 
 def _stored(intent: Intent) -> StoredRequest:

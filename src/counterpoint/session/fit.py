@@ -24,10 +24,16 @@ about messages that differ in one public fact: no request, a request, a single n
 'Counter follows the data by itself: ask() it without a request; nothing was charged or changed'
 """
 
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
+from counterpoint.ledger.commands import Fit, message_of
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.mechanism import Mechanism, accepted, must_be_short, priced
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OfSample, Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret, Tally
@@ -37,8 +43,13 @@ from counterpoint.queries.source import Source
 _STANDING = Steps(updates=0)
 
 
-def launchable(mechanism: object, source: Source) -> Mechanism:
-    """The mechanism as it is launched on this source, or why it is not."""
+def launchable(mechanism: object, source: Source) -> Fit:
+    """The mechanism as it is launched on this source, its price and what it sees; or why it is not launched.
+
+    >>> from counterpoint import Laplace, Sampled, Stream
+    >>> launchable(Sampled(Laplace(1), rate=0.5), Stream(bound=1, neighbours="add-or-remove")).relation.rate
+    0.5
+    """
     if isinstance(mechanism, type) and issubclass(mechanism, Mechanism):
         name = mechanism.__name__
         raise InvalidParameter(f"{name} is a kind of mechanism: say with which parameters, as in {name}(epsilon=0.1)")
@@ -49,41 +60,59 @@ def launchable(mechanism: object, source: Source) -> Mechanism:
         raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
     if source.unfollowed is not None and _only_follows(mechanism):
         raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
-    fitted = mechanism.fitted(source.relation, source.dimensions).for_counts(source.count_moves)
-    seen_by(fitted, source)
-    if sends_updates(source):
+    relation = source.relation
+    fitted = mechanism.fitted(relation, source.dimensions).for_counts(source.count_moves)
+    seen = _seen_by(fitted, source, relation)
+    if not relation.within(_STANDING):  # the data sends updates
         _must_follow(fitted, source.dimensions)
     elif _only_follows(fitted):
         raise InvalidRequest(
             f"{type(fitted).__name__} follows data that arrives, and a table stands still: ask it with Laplace or "
             "SparseVector, or keep what arrives in a Stream"
         )
-    return fitted
+    return Fit(fitted, seen, priced(fitted))
 
 
-def seen_by(mechanism: Mechanism, source: Source) -> Relation:
-    """How what the mechanism receives of this source differs between neighbours; `NotCovered` if it cannot be sampled.
-
-    >>> from counterpoint import Laplace, Sampled, Stream
-    >>> seen_by(Sampled(Laplace(1), rate=0.5), Stream(bound=1, neighbours="add-or-remove")).rate
-    0.5
-    """
-    rate = mechanism.sampling_rate
-    if rate is None:
-        return source.relation
-    if source.unsampled is not None:
-        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
-    return OfSample(rate, source.relation)
+def composed(composition: Concurrent) -> Fit:
+    """A session that is delegated, or a partition, with its price."""
+    return Fit(composition, composition.relation, priced(composition))
 
 
-def sends_updates(source: Source) -> bool:
-    """Whether the data can change while mechanisms run.
+def answering(mechanism: Mechanism, prepared: Prepared, relation: Relation) -> Fit | None:
+    """The mechanism as it is launched to answer one request, its price and the ask that it gets; None if it cannot.
 
-    >>> from counterpoint import Stream
-    >>> sends_updates(Stream())
+    >>> from counterpoint import Laplace, NoisyMax, Stream, total
+    >>> visits = Stream(bound=1)
+    >>> answering(Laplace(1), visits.prepare(total()), visits.relation).message.sensitivity
+    1
+    >>> answering(NoisyMax(1), visits.prepare(total()), visits.relation) is None
     True
     """
-    return not source.relation.within(_STANDING)
+    try:
+        public = public_part(mechanism, prepared, {})
+        message = accepted(mechanism, message_of(prepared, public, prepared.blank()))
+    except InvalidRequest:
+        return None
+    assert isinstance(message, Ask)
+    must_be_short(public, "an option")
+    return Fit(mechanism, relation, priced(mechanism), message)
+
+
+def public_part(mechanism: Mechanism, prepared: Prepared | None, options: Mapping[str, Any]) -> Plain:
+    """The public part of an ask, from the options that the analyst gave and those that the request brings along."""
+    if prepared is None:
+        return mechanism.public_part(None, **options)
+    return mechanism.public_part(prepared.grid, **{**options, **prepared.options})
+
+
+def _seen_by(mechanism: Mechanism, source: Source, relation: Relation) -> Relation:
+    """How what the mechanism receives differs between neighbours; `NotCovered` if the source cannot be sampled."""
+    rate = mechanism.sampling_rate
+    if rate is None:
+        return relation
+    if source.unsampled is not None:
+        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
+    return OfSample(rate, relation)
 
 
 def _only_follows(mechanism: Mechanism) -> bool:
@@ -171,13 +200,4 @@ def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
 
 def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:
     """The ask as the engine would make it, but for what is private."""
-    each = prepared.each
-    return Ask(
-        public,
-        prepared.blank(),
-        prepared.sensitivity,
-        prepared.squared,
-        each=each,
-        one_way=one_way,
-        cells=prepared.cells,
-    )
+    return replace(message_of(prepared, public, prepared.blank()), one_way=one_way)

@@ -30,15 +30,16 @@ from counterpoint.display.markup import Picture
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import CounterpointError, DataLost, InvalidRequest, LedgerError, NotCovered
 from counterpoint.ledger.chain import Disclosure, Signed
+from counterpoint.ledger.commands import Fit
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.measures.loss import Loss
-from counterpoint.mechanisms.mechanism import Mechanism, priced
+from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import Prepared, in_units
 from counterpoint.queries.source import Source
-from counterpoint.session.fit import explained
+from counterpoint.session.fit import explained, public_part
+from counterpoint.session.step import follows_updates
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -65,6 +66,7 @@ class Handle:
         self._session = session
         self._source = source
         self._path = path
+        self._follows: bool | None = None
         self.mechanism = mechanism
 
     @property
@@ -99,9 +101,17 @@ class Handle:
     def _asked(self, prepared: Prepared | None, public: Plain, id: str | None) -> Released:
         """Ask with this public part."""
         refused: str | None = None
+        if self._follows is None:  # decided once for all asks of this handle
+            self._follows = follows_updates(self.mechanism, self._source)
         try:
             answer = self._session._engine.ask(
-                self._path, self._source, prepared, public, sequential=self._session._sequential, request=id
+                self._path,
+                self._source,
+                prepared,
+                public,
+                sequential=self._session._sequential,
+                follows=self._follows,
+                request=id,
             )
         except DataLost:  # it was accepted, and is finished by its id
             raise
@@ -113,7 +123,7 @@ class Handle:
 
     def _receipt(self, id: str) -> tuple[Signed, Disclosure]:
         """The receipt for an answer of this handle, by the id that its ask was given."""
-        return self._session._engine.ask_receipt(self._path[:-1], id)
+        return self._session._engine.receipt(self._path[:-1], id)
 
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> int | Fraction:
         """How far off the answer to this request would be at most, with this probability, in the request's units.
@@ -156,13 +166,6 @@ class Handle:
             return f"Handle({self.mechanism!r}{', halted' if self.halted else ''})"
         except LedgerError:  # it is closed, or cannot be read
             return f"Handle({self.mechanism!r})"
-
-
-def public_part(mechanism: Mechanism, prepared: Prepared | None, options: Mapping[str, Any]) -> Plain:
-    """The public part of an ask, from the options that the analyst gave and those that the request brings along."""
-    if prepared is None:
-        return mechanism.public_part(None, **options)
-    return mechanism.public_part(prepared.grid, **{**options, **prepared.options})
 
 
 def error_of(mechanism: Mechanism, prepared: Prepared, probability: Number, simultaneous: bool) -> int | Fraction:
@@ -212,11 +215,11 @@ class Quote(Value, frozen=True):
         return self.refusal is None
 
 
-def quote_of(session: "Session", mechanism: Mechanism, relation: Relation) -> Quote:
+def quote_of(session: "Session", fit: Fit) -> Quote:
     """What the launch of a fitted mechanism would cost in this session."""
-    cost = priced(mechanism).loss
+    cost, mechanism = fit.claim.loss, fit.mechanism
     try:
-        account = session._engine.quote(session._path, mechanism, relation)
+        account = session._engine.quote(session._path, fit)
     except LedgerError:  # no refusal of the rule: the account could not be read
         raise
     except CounterpointError as error:

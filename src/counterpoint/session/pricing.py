@@ -8,9 +8,10 @@ four digits (`keeping`), and for a choice that of both kinds of noisy maximum; w
 least is for its rule to say (`questions.py`).
 
 >>> from counterpoint import Stream, total
->>> visits = Stream(bound=1).prepare(total())
->>> offered(visits, PureDP(1)), keeping(visits, error=30)[0]
-((Laplace(1),), Laplace(0.09819))
+>>> stream = Stream(bound=1)
+>>> visits = stream.prepare(total())
+>>> [fit.mechanism for fit in offered(visits, PureDP(1), stream.relation)], keeping(visits, error=30)[0]
+([Laplace(1)], Laplace(0.09819))
 
 The price of an error: for each mechanism, the least parameter of four digits that keeps it.
 
@@ -32,6 +33,7 @@ from statistics import NormalDist
 
 from counterpoint.answers.provenance import SURE, Mechanisms, least_error
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
+from counterpoint.ledger.commands import Fit
 from counterpoint.measures import ApproxDP, ApproxzCDP, GaussianDP, PureDP, zCDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.additive import Gaussian, Laplace
@@ -41,7 +43,9 @@ from counterpoint.mechanisms.partition_selection import GaussianSelection, Parti
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import GIVEN_DIGITS, exact, positive, spell
+from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import Prepared, Wants
+from counterpoint.session.fit import answering
 
 
 def _choosers(epsilon: Fraction | None = None, rho: Fraction | None = None) -> Mechanisms:
@@ -119,14 +123,15 @@ def price(epsilon: Number | None, rho: Number | None, mu: Number | None, loss: L
     return None if mu is None else GaussianDP(positive(mu, "mu"))
 
 
-def offered(prepared: Prepared, loss: Loss) -> Mechanisms:
+def offered(prepared: Prepared, loss: Loss, relation: Relation) -> tuple[Fit, ...]:
     """The mechanisms that answer this request within this loss, the one with the least error first."""
     if type(loss) not in _OFFERS or not any(loss.amounts):
         raise NotCovered(f"no mechanism is known that spends {loss!r} on one request; {_WORKS[prepared.wants]}")
-    fit = [m for m in _offers(loss).get(prepared.wants, ()) if m.accepts(prepared.message())]
-    if not fit:
+    fits = [answering(mechanism, prepared, relation) for mechanism in _offers(loss).get(prepared.wants, ())]
+    found = tuple(fit for fit in fits if fit is not None)
+    if not found:
         raise InvalidRequest(f"nothing answers this request at {loss!r}: {_WORKS[prepared.wants]}; nothing was charged")
-    return tuple(fit) if len(fit) == 1 else tuple(sorted(fit, key=lambda mechanism: least_error(mechanism, prepared)))
+    return found if len(found) == 1 else tuple(sorted(found, key=lambda fit: least_error(fit.mechanism, prepared)))
 
 
 @lru_cache(maxsize=256)

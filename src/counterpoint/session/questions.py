@@ -1,9 +1,8 @@
 """Questions: launch what fits and ask it once, as one request. `Session.ask` and the quotes of it.
 
-The launch and the ask of a question have ids that are made of the one that the analyst gave. So a question that crashed
-between the two, or that is asked again, finds its own launch and its own answer, and is charged once. Which mechanisms
-can answer it follows from the question alone; which of them costs least may depend on the account, so that a repeated
-question may prefer another one. It is then found under the one that was launched (`Engine.launch_question`).
+A question is one request with one id: a question that crashed, or that is asked again, finds its own answer, and is
+charged once. Which mechanisms can answer it follows from the question alone; which of them lowers the budget least may
+depend on the account, and is decided in the transaction that charges it.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.zCDP(1))
@@ -19,8 +18,9 @@ from typing import TYPE_CHECKING, TypedDict
 from counterpoint.answers.present import as_sql_table, present, suppress_noisy
 from counterpoint.answers.provenance import SURE, Mechanisms, Provenance, Reason
 from counterpoint.answers.scalars import read_ratio
-from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError, NotAllowed
-from counterpoint.ledger.ledger import made_up
+from counterpoint.encoding import Plain, plain_number
+from counterpoint.errors import InvalidParameter
+from counterpoint.ledger.commands import Fit, cheapest
 from counterpoint.measures import GaussianDP, zCDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.additive import Laplace
@@ -28,18 +28,16 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, spell
 from counterpoint.numbers.exact import positive
+from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import Prepared
 from counterpoint.queries.select import divided_for
 from counterpoint.queries.source import Source
-from counterpoint.session.fit import launchable
+from counterpoint.session.fit import answering, launchable
 from counterpoint.session.pricing import keeping, offered, price
 from counterpoint.sql_requests.query import SQLQuery
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
-
-_READ_AT = Fraction(1, 10**6)
-"""Without a budget, mechanisms are compared by the epsilon that is lost at this delta."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,12 +51,25 @@ class AnswerTerms:
     in_rows: bool = False
     suppress: Fraction | None = None
 
-    def mechanisms(self, session: "Session", prepared: Prepared) -> Mechanisms:
-        """The mechanisms on these terms, the best first: the least error, or what lowers the budget least."""
+    @property
+    def recorded(self) -> Plain:
+        """What the record keeps of the terms; what is done with the answer afterwards is no part of them."""
         if self.loss is not None:
-            return tuple(launchable(mechanism, session._source) for mechanism in offered(prepared, self.loss))
-        found = self.keeping(prepared)
-        return _cheapest_first(session, tuple(launchable(mechanism, session._source) for mechanism in found))
+            return (self.loss,)
+        assert self.error is not None
+        error, sure = plain_number(exact(self.error)), plain_number(exact(self.probability))
+        return (error, sure, self.simultaneous, self.in_rows)
+
+    def fits(self, prepared: Prepared, relation: Relation) -> tuple[Fit, ...]:
+        """The mechanisms on these terms: of a price the one with the least error first, of an error in no order."""
+        if self.loss is not None:
+            return offered(prepared, self.loss, relation)
+        fits = (answering(mechanism, prepared, relation) for mechanism in self.keeping(prepared))
+        return tuple(fit for fit in fits if fit is not None)
+
+    def candidates(self, fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
+        """Those among which the account decides: at a price, none but the first."""
+        return fits[:1] if self.error is None else fits
 
     def keeping(self, prepared: Prepared) -> Mechanisms:
         """The mechanisms that keep the wanted error, each at its least price."""
@@ -73,8 +84,9 @@ class AnswerTerms:
         if prepared.wants != "numbers" or not prepared.states_error:
             raise InvalidParameter("suppress= is for numbers that state an error; leave it out for choices and keys")
 
-    def reason(self, mechanisms: Mechanisms) -> Reason:
+    def reason(self, fits: tuple[Fit, ...]) -> Reason:
         """Why one of these mechanisms is launched."""
+        mechanisms = tuple(fit.mechanism for fit in fits)
         if self.error is None:
             return Reason(mechanisms)
         rows = " rows of the best rank" if self.in_rows else ""
@@ -160,21 +172,11 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
 def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Provenance:
     """The same, as what was released with where it comes from: all that an answer is made of."""
     source, engine = session._source, session._engine
-    own = made_up() if id is None else id  # so that a question which cannot be answered now can be repeated
     prepared = prepare(source, request, on.loss)
     on.check(prepared)
-    mechanisms = on.mechanisms(session, prepared)
-    path = engine.launch_question(session._path, mechanisms, source.relation, cursor=source.pin(), request=own)
-    row = engine.ledger.read(path)
-    assert row is not None
-    public = row.mechanism.public_part(prepared.grid, **prepared.options)
-    sequential = session._sequential
-    try:
-        released = engine.ask(path, source, prepared, public, sequential=sequential, request=own, question=True)
-    except BaseException as error:
-        error.add_note(f"This question has been paid for: repeat it with id={own!r}, and nothing more is charged.")
-        raise
-    return Provenance(row.mechanism, prepared, released, on.reason(mechanisms), source.made_up)
+    fits = on.fits(prepared, source.relation)
+    mechanism, released = engine.question(session._path, on.candidates(fits), prepared, on.recorded, source, request=id)
+    return Provenance(mechanism, prepared, released, on.reason(fits), source.made_up)
 
 
 def presented(request: object, provenance: Provenance, suppress: Fraction | None) -> object:
@@ -195,8 +197,9 @@ def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism
             raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
         return given
     asked = terms(**on)
-    best, *_ = asked.mechanisms(session, prepare(session._source, given, asked.loss))
-    return best
+    fits = asked.fits(prepare(session._source, given, asked.loss), session._source.relation)
+    composition, node = session._engine.node(session._path)
+    return cheapest(composition, node.account, asked.candidates(fits)).mechanism
 
 
 def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
@@ -204,28 +207,3 @@ def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:
     pure, *_ = on.keeping(prepare(session._source, request, None))
     assert isinstance(pure, Laplace | NoisyMax) and pure.epsilon is not None
     return Exact(pure.epsilon)
-
-
-def _cheapest_first(session: "Session", mechanisms: Mechanisms) -> Mechanisms:
-    """What fits, in the order of what remains after it; what does not fit stays behind, in its order."""
-    fits: list[tuple[Fraction, Fraction, int]] = []
-    for number, mechanism in enumerate(mechanisms):
-        try:
-            fits.append((*_lowers(session, mechanism), number))
-        except LedgerError:
-            raise
-        except CounterpointError:  # the rule refuses it
-            continue
-    first = [number for _, _, number in sorted(fits)]
-    rest = [number for number in range(len(mechanisms)) if number not in first]
-    return tuple(mechanisms[number] for number in first + rest)
-
-
-def _lowers(session: "Session", mechanism: Mechanism) -> tuple[Fraction, Fraction]:
-    """What is no longer left after such a launch, up to a constant; without a budget, what is lost after it."""
-    account = session._engine.quote(session._path, mechanism, session._source.relation)
-    try:
-        left = session.rule.remaining(account)
-    except NotAllowed:  # an odometer
-        return Fraction(session.rule.loss(account).epsilon_at(_READ_AT)), Fraction(0)
-    return -left.epsilon, -left.delta

@@ -1,12 +1,13 @@
-"""The engine: launches and asks against a ledger, by the same `admit` and `step` that `Concurrent` runs on.
+"""The engine: launches, asks and questions against a ledger, by the `admit` and `step` that `Concurrent` runs on.
 
-The way of a request is `Engine.perform`: **begin** (the ledger checks, charges and records it, in one transaction),
-**answer** (the source evaluates it and the mechanism steps; `stepping.py`), **settle** (the ledger stores state and
-answer together, in a second transaction), and the answer is released. Each launch and each ask has a seed of its own;
-coins are derived from that seed, the path, the version and the body of the request, so a step can be finished or
-replayed and never draws twice. What cannot be done now (a crash, data out of reach) leaves the intent open, and the
-next request finishes it first, from its seed. A mechanism whose code fails would fail again: that is settled too, and
-halts it.
+Every request goes through `Engine.perform`: **begin** (the ledger checks, charges and records it, in one transaction),
+**step** (the source evaluates it and the mechanism steps; `step.py`), **settle** (the ledger stores state and answer
+together, in a second transaction), and the answer is released. A question is one such request, too: it is charged as it
+begins and answered as it settles. Each request has a seed of its own; coins are derived from that seed, the path, the
+version and the body of the request, so a step can be finished or replayed and never draws twice. What cannot be done
+now (a crash, data out of reach) leaves the intent open at its path, and the next request there finishes it first, from
+its seed; a question is alone at its path. A mechanism whose code fails would fail again: that is settled too, and halts
+it.
 
 A session's row keeps an account and how many children were launched, not the children themselves, so a launch costs the
 same however many there are.
@@ -16,33 +17,32 @@ same however many there are.
 """
 
 import threading
-from collections.abc import Sequence
 from contextlib import suppress
 from copy import copy
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain
 from counterpoint.errors import CounterpointError, DataFailed, LedgerError, RequestConflict, bare
-from counterpoint.ledger.chain import Disclosure, NeverAnswered, Signed
+from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.commands import (
     Asking,
     Closing,
+    Fit,
     Launching,
     Opening,
+    Question,
     Recounting,
     Revoking,
     Wanted,
     as_path,
     must_not_step,
     node_at,
-    read_wanted,
     row_at,
 )
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
 from counterpoint.ledger.state import UNNAMED, Acting, Faulty, Grant, Node, Path, Row, failed, granted, sample_of
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced
-from counterpoint.privacy.relations import Relation
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short
 from counterpoint.queries.request import Prepared
 from counterpoint.queries.source import Source
 from counterpoint.session.step import answered
@@ -90,8 +90,7 @@ class Engine:
     def launch(
         self,
         parent: Path,
-        mechanism: Mechanism,
-        data: Relation,
+        fit: Fit,
         *,
         cursor: int | str = 0,
         name: str | None = None,
@@ -103,35 +102,38 @@ class Engine:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = Launching(parent, name, mechanism, data, by, of, cursor, priced(mechanism), grant, self.most_launches)
+        wanted = Launching(parent, name, fit, by, of, cursor, grant, self.most_launches)
         return as_path(self.perform(own, wanted, None, request))
 
-    def launch_question(
+    def question(
         self,
         parent: Path,
-        mechanisms: Sequence[Mechanism],
-        data: Relation,
+        candidates: tuple[Fit, ...],
+        prepared: Prepared,
+        terms: Plain,
+        source: Source,
         *,
-        cursor: int | str,
-        request: str | None,
-    ) -> Path:
-        """Launch the first of these mechanisms to ask it one question; its path.
+        request: str | None = None,
+    ) -> tuple[Mechanism, Plain]:
+        """Launch the candidate that costs least and ask it once, as one request: the mechanism, and its own answer.
 
-        The same id finds the launch again, whichever of these mechanisms it was made with: which one is first may
-        depend on what has been charged since.
+        The same id finds the same answer, whichever candidate it was made with: which one costs least may depend on
+        what has been charged since.
         """
+        own = self._own(request, parent)
         must_not_step()
-        own = self._of_question("launch", request, parent)
-        refused: RequestConflict | None = None
-        for mechanism in mechanisms:  # only the first can begin anything: the others may be on record under this id
-            most = self.most_launches
-            wanted = Launching(parent, None, mechanism, data, None, None, cursor, priced(mechanism), most=most)
-            try:
-                return as_path(self.perform(own, wanted, None, request))
-            except RequestConflict as conflicting:
-                refused = refused or conflicting
-        assert refused is not None
-        raise refused
+        data, most = candidates[0].relation, self.most_launches
+        wanted = Question(parent, prepared, terms, data, source.pin(), candidates, most)
+        begun = self._begun(own, wanted, source, request)
+        if isinstance(begun, StoredAnswer):
+            mechanism, answer = row_at(self.ledger.read, begun.path).mechanism, begun.answer
+        else:
+            asked, answer = begun.asked, self._settled(begun, source)
+            assert isinstance(asked, Question)
+            mechanism = asked.fit.mechanism
+        if isinstance(answer, Faulty):
+            raise failed(mechanism)
+        return mechanism, answer
 
     def revoke(self, path: Path) -> None:
         """Take back the granted session at a path; once is enough."""
@@ -153,41 +155,46 @@ class Engine:
         public: Plain,
         *,
         sequential: bool = False,
+        follows: bool | None = None,
         request: str | None = None,
-        question: bool = False,
     ) -> Plain:
-        """One ask; the mechanism's own answer. The ask of a question has the id of its launch (`launch_question`)."""
+        """One ask; the mechanism's own answer. `follows` is `step.follows_updates`, if that was decided already."""
         must_not_step()
-        own = self._of_question("ask", request, path[:-1]) if question else self._own(request, path[:-1])
+        own = self._own(request, path[:-1])
+        wanted = Asking(path, prepared, public, source.pin(), sequential, follows)
         with self._locks[hash(path) % _STRIPES]:
-            answer = self.perform(own, Asking(path, prepared, public, source.pin(), sequential), source, request)
+            answer = self.perform(own, wanted, source, request)
         if isinstance(answer, Faulty):
             raise failed(row_at(self.ledger.read, path).mechanism)
         return answer
 
     def perform(self, own: str | None, wanted: Wanted, source: Source | None, given: str | None = None) -> Plain:
-        """Begin, answer, settle; the answer, once it is on record.
+        """Begin, step, settle; the answer, once it is on record.
 
         `own` is the request's id in the ledger (None: it is made up), `given` what the analyst calls it.
         """
+        begun = self._begun(own, wanted, source, given)
+        return begun.answer if isinstance(begun, StoredAnswer) else self._settled(begun, source)
+
+    def _begun(
+        self, own: str | None, wanted: Wanted, source: Source | None, given: str | None
+    ) -> Intent | StoredAnswer:
+        """The request once it is on record: checked, charged and recorded now, or before. A refusal is raised."""
         request = made_up() if own is None else own
         while True:
             try:
-                # checked, charged and recorded, or refused
                 begun = self.ledger.begin(request, wanted, new=own is None, acting=self._acting)
             except RequestConflict:
                 raise conflict(given or request) from None
-            if isinstance(begun, StoredAnswer):
-                return begun.answer
-            if begun.request != request:
-                self._finish_first(begun, source)
-                continue
-            return self._settled(begun, wanted, source)
+            if isinstance(begun, StoredAnswer) or begun.request == request:
+                return begun
+            self._finish_first(begun, source)
 
-    def _settled(self, intent: Intent, wanted: Wanted, source: Source | None) -> Plain:
+    def _settled(self, intent: Intent, source: Source | None) -> Plain:
         """The answer to a request that was begun, once it is on record."""
+        wanted = intent.asked
         row, answer = self._answered(intent, wanted, source)
-        return self.ledger.settle(intent, row, answer, reads_data=isinstance(wanted, Asking))
+        return self.ledger.settle(intent, row, answer, reads_data=wanted.reads_data)
 
     def _answered(self, intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
         """What a request comes to. If that cannot be computed, the data are closed before the caller learns of it."""
@@ -229,7 +236,7 @@ class Engine:
     def _finish_first(self, intent: Intent, source: Source | None) -> None:
         """Finish another request that is open at the same row."""
         try:
-            self._finish(intent, source)
+            self._settled(intent, source)
         except (LedgerError, DataFailed):
             raise
         except CounterpointError as error:
@@ -241,10 +248,6 @@ class Engine:
             f"({why}); until it is, this handle answers nothing else"
         )
 
-    def _finish(self, intent: Intent, source: Source | None) -> None:
-        """Do what an intent says, by what it recorded alone."""
-        self._settled(intent, read_wanted(intent.body, intent.pin), source)
-
     def recover(self, source: Source) -> int:
         """Finish what a crash left open, as far as that can be done now; how many intents are left open.
 
@@ -252,19 +255,19 @@ class Engine:
         """
         left = 0
         for intent in self.ledger.opened():
-            if self.data_closed and read_wanted(intent.body, intent.pin).needs_data:
+            if self.data_closed and intent.asked.needs_data:
                 left += 1
                 continue
             try:
-                self._finish(intent, self.source_at(source, intent.path))
+                self._settled(intent, self.source_at(source, intent.path))
             except Exception:  # it is raised when its handle is asked, which tries again
                 left += 1
         return left
 
-    def quote(self, parent: Path, mechanism: Mechanism, data: Relation) -> Account:
+    def quote(self, parent: Path, fit: Fit) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
         composition, node = self.node(parent)
-        return composition.admit(node.account, mechanism, data)
+        return composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)
 
     def node(self, path: Path) -> tuple[Concurrent, Node]:
         """The composition at a path, and its account; once closed, as they were then."""
@@ -296,26 +299,8 @@ class Engine:
         """
         return None if given is None else self._acting.own(f"{session!r} {checked_id(given)}")
 
-    def _of_question(self, part: str, given: object, session: Path) -> str | None:
-        """The id of the launch or of the ask of a question: one id of the analyst's, which no other request has."""
-        own = self._own(given, session)
-        return None if own is None else f"question {part} {own}"
-
     def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
         """The receipt for the answer to a request of this session, by the id that the analyst gave it."""
-        try:
-            return self.question_receipt(session, given)
-        except NeverAnswered:
-            return self.ask_receipt(session, given)
-
-    def question_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
-        """The receipt for the answer to a question of this session."""
-        own = self._of_question("ask", given, session)
-        assert own is not None
-        return self.ledger.receipt(own)
-
-    def ask_receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
-        """The receipt for the answer that a handle of this session gave."""
         own = self._own(given, session)
         assert own is not None
         return self.ledger.receipt(own)

@@ -51,7 +51,7 @@ from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.errors import LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.commands import Launching, Opening, Plan, Read, read_wanted, row_at
+from counterpoint.ledger.commands import Launching, Opening, Plan, Question, Read, row_at
 from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.location import Place
 from counterpoint.ledger.open import durable
@@ -194,9 +194,9 @@ def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
         return row.mechanism, row.by
     for intent in engine.ledger.opened():
         if intent.path == path:
-            wanted = read_wanted(intent.body)
-            assert isinstance(wanted, Launching)
-            return wanted.mechanism, wanted.by
+            asked = intent.asked
+            assert isinstance(asked, Launching | Question)
+            return asked.fit.mechanism, asked.by if isinstance(asked, Launching) else None
     row = row_at(engine.ledger.read, path)  # it started between the two looks
     return row.mechanism, row.by
 

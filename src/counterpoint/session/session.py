@@ -41,7 +41,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.queries.request import Request
 from counterpoint.queries.source import Source
-from counterpoint.session.fit import launchable, seen_by
+from counterpoint.session.fit import composed, launchable
 from counterpoint.session.handle import Handle, Quote, quote_of
 from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.runner import Engine
@@ -138,8 +138,7 @@ class Session(DelegatingSession):
         (PureDP(0.05932), True, PureDP(0))
         """
         source = self._source.of(of)
-        fitted = launchable(would_launch(self, mechanism, on), source)
-        return quote_of(self, fitted, seen_by(fitted, source))
+        return quote_of(self, launchable(would_launch(self, mechanism, on), source))
 
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
         """Launch what answers this request, and ask it once; a number or a table that knows its error.
@@ -148,9 +147,9 @@ class Session(DelegatingSession):
         Or say what `error` it may have, in the request's units, with a probability of 95 % unless another is given, and
         the mechanism is launched that lowers this session's budget least. Of several cells each is within the error,
         with `simultaneous=True` all at once; the rank of a quantile is within `rank_error` rows of the best. With
-        `suppress=2`, None stands for a number below twice its error. With an `id` the launch and the ask are one
-        request: a question that is repeated, also after a crash between the two, is charged once and gets the same
-        answer. A refusal is free.
+        `suppress=2`, None stands for a number below twice its error. It is one request, with
+        one `id`: a question that is repeated, also after a crash, is charged once and gets the same answer. A refusal
+        is free.
 
         >>> import counterpoint as cp
         >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -209,11 +208,9 @@ class Session(DelegatingSession):
         """
         self._must_be_open()
         source = self._source.of(of)
-        fitted = launchable(mechanism, source)
-        path = self._engine.launch(
-            self._path, fitted, seen_by(fitted, source), cursor=source.pin(), of=followed_among(of), request=id
-        )
-        return Handle(self, source, path, fitted)
+        fit = launchable(mechanism, source)
+        path = self._engine.launch(self._path, fit, cursor=source.pin(), of=followed_among(of), request=id)
+        return Handle(self, source, path, fit.mechanism)
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.
@@ -293,7 +290,7 @@ class Session(DelegatingSession):
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         composition = Concurrent(rule, Static(k, inner) if static else Sparse(k, inner))
         pin = self._source.pin()
-        path = self._engine.launch(self._path, composition, composition.relation, cursor=pin, by=by, request=id)
+        path = self._engine.launch(self._path, composed(composition), cursor=pin, by=by, request=id)
         return Partition(self, path, by, rule)
 
     @property

@@ -1,6 +1,4 @@
-"""The only place where a mechanism steps, and its coins.
-
-What a launch or an ask comes to: here the code of mechanisms and sources runs, and sees the data.
+"""What a launch, an ask or a question comes to: here the code of mechanisms and sources runs, and sees the data.
 
 **This is the only place where a mechanism steps, and so where noise is drawn.** No error leaves with a chain or a frame
 of that code, whose locals may hold raw values, noise or a seed. What a source raises (the data cannot be reached) is
@@ -19,16 +17,6 @@ that promise.
 >>> root = opening.plan(lambda path: None).row
 >>> answered(Intent("root", opening.body(), (), 0, 0, bytes(32), row=root), opening, None) == (root, None)
 True
-
-The coins of one step: they belong to it alone, as its seed, path, version and body all enter.
-
-They are keyed when they are first tossed: many a mechanism starts without a draw, and making a cipher takes longer
-than such a start. Whatever finishes the step, now or after a crash, tosses the same coins.
-
->>> from counterpoint.ledger.ledger import Intent
->>> intent = Intent("a request", b"[]", (0,), 3, "v1", bytes(32))
->>> StepCoins(intent).integer(10**9) == StepCoins(intent).integer(10**9)
-True
 """
 
 import hashlib
@@ -41,7 +29,7 @@ from counterpoint.coins.keystream import Keystream
 from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.encoding import Plain, digest, encode
 from counterpoint.errors import INTERRUPTIONS, CounterpointError, LedgerError, bare
-from counterpoint.ledger.commands import Asking, Launching, Wanted, stepping
+from counterpoint.ledger.commands import Asking, Launching, Question, Wanted, stepping
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.state import Faulty, Node, Row
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -54,17 +42,29 @@ from counterpoint.queries.source import Source
 
 
 class StepCoins(SecureCoins):
-    """Secure coins, seeded by an intent."""
+    """The coins of one step, seeded by its intent: they belong to it alone, as seed, path, version and body all enter.
 
-    __slots__ = ("_intent", "_made", "_making")
+    They are keyed when they are first tossed: many a mechanism starts without a draw, and making a cipher takes longer
+    than such a start. Whatever finishes the step, now or after a crash, tosses the same coins. A question takes two
+    steps from one seed; `label` keeps their coins apart.
 
-    def __init__(self, intent: Intent) -> None:
+    >>> intent = Intent("a request", b"[]", (0,), 3, "v1", bytes(32))
+    >>> StepCoins(intent).integer(10**9) == StepCoins(intent).integer(10**9)
+    True
+    >>> StepCoins(intent, "start").integer(10**9) == StepCoins(intent, "ask").integer(10**9)
+    False
+    """
+
+    __slots__ = ("_intent", "_label", "_made", "_making")
+
+    def __init__(self, intent: Intent, *label: str) -> None:
         if intent.sampler != SAMPLER_VERSION:
             raise LedgerError(
                 f"this request was begun with version {intent.sampler} of the sampler, and this is version "
                 f"{SAMPLER_VERSION}: other noise would be drawn for it; finish it with the version that began it"
             )
         self._intent = intent
+        self._label = label
         self._made: Keystream | None = None
         self._making = threading.Lock()
 
@@ -76,7 +76,7 @@ class StepCoins(SecureCoins):
         with self._making:
             if self._made is None:
                 intent = self._intent
-                bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest())
+                bound = digest(intent.path, intent.version, hashlib.sha256(intent.body).hexdigest(), *self._label)
                 self._made = Keystream(hashlib.sha256(intent.seed + bound).digest())
             return self._made
 
@@ -96,6 +96,9 @@ def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[R
             if isinstance(wanted, Asking):
                 assert source is not None
                 return _answer(intent, wanted, source)
+            if isinstance(wanted, Question):
+                assert source is not None
+                return _question(intent, wanted, source)
             if isinstance(wanted, Launching):
                 return _start(intent, wanted)
             assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
@@ -103,7 +106,7 @@ def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[R
     except (CounterpointError, *INTERRUPTIONS) as error:
         return error
     except BaseException as error:
-        return failure(error) if isinstance(wanted, Asking) else error  # a start sees no data
+        return failure(error) if wanted.reads_data else error  # a start sees no data
 
 
 def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
@@ -127,23 +130,46 @@ def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
     mechanism, state = row.mechanism, row.state
-    sample = mechanism.sample(state)
-    source = source if sample is None else source.sampled(sample)  # from here on, the units of the sample alone
-    if not _ignores_updates(mechanism, source.blank_update()):
+    source = _seen(source, mechanism, state)
+    if follows_updates(mechanism, source) if wanted.follows is None else wanted.follows:
         state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), coins)
     return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
 
 
-def _ignores_updates(mechanism: Mechanism, blank: Update | None) -> bool:
-    """Whether a mechanism accepts no update of this shape, which is public: then none has to be read."""
+def _question(intent: Intent, wanted: Question, source: Source) -> tuple[Row, Plain]:
+    """The row of a mechanism that was launched and asked in one, and its answer.
+
+    It starts on the data that it is asked about, so no updates have arrived in between.
+    """
+    mechanism = wanted.fit.mechanism
+    state = mechanism.start(StepCoins(intent, "start"))
+    private = _seen(source, mechanism, state).resolve(intent.pin, wanted.prepared)
+    last, answer = _step(mechanism, state, wanted.message(private), StepCoins(intent, "ask"))
+    return Row(mechanism, last, 1, intent.pin), answer
+
+
+def _seen(source: Source, mechanism: Mechanism, state: State) -> Source:
+    """The data that a mechanism sees from here on: where it is about a sample, the units of the sample alone."""
+    sample = mechanism.sample(state)
+    return source if sample is None else source.sampled(sample)
+
+
+def follows_updates(mechanism: Mechanism, source: Source) -> bool:
+    """Whether updates have to be read for a mechanism: not if it accepts none of their shape, which is public.
+
+    >>> from counterpoint import Counter, Laplace, Stream
+    >>> follows_updates(Counter(epsilon=1), Stream()), follows_updates(Laplace(1), Stream())
+    (True, False)
+    """
+    blank = source.blank_update()
     if blank is None:
-        return False
+        return True
     try:
-        return not mechanism.accepts(blank)
+        return mechanism.accepts(blank)
     except Exception:  # the step finds that, and the mechanism is faulty
-        return False
+        return True
 
 
 def _follow(mechanism: Mechanism, state: State, updates: Sequence[Update], coins: StepCoins) -> State:

@@ -42,6 +42,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.privacy.relations import OfSample
 from counterpoint.queries.source import Source
+from counterpoint.session.fit import composed
 from counterpoint.session.runner import part_name
 from counterpoint.session.scope import ReadableSession
 
@@ -112,8 +113,8 @@ class DelegatingSession(ReadableSession):
         self._must_be_open()
         self._must_be_concurrent()
         composition = composed_on(rule, self._source)
-        pin, relation = self._source.pin(), composition.relation
-        return self._inside(self._engine.launch(self._path, composition, relation, cursor=pin, request=id, grant=grant))
+        fit, pin = composed(composition), self._source.pin()
+        return self._inside(self._engine.launch(self._path, fit, cursor=pin, request=id, grant=grant))
 
     def grant(
         self,
@@ -239,13 +240,7 @@ class Partition:
                 path, source
             )  # by another process, or before a restart, with what it was given
         composition = Concurrent(Filter(within or self._rule.smallest), source.relation)
-        path = engine.launch(
-            self._path,
-            composition,
-            source.relation,
-            cursor=source.pin(),
-            name=name,
-        )
+        path = engine.launch(self._path, composed(composition), cursor=source.pin(), name=name)
         return self._session._inside(path, source)
 
     def __iter__(self) -> NoReturn:

@@ -97,6 +97,7 @@ class _Reading:
         self._made_up = session.made_up
         self._read = gauge_of(session)
         self._lines: dict[Path, _Line] = {}
+        self._newest: _Line
         self._launched: dict[Path, int] = defaultdict(int)
         self._inside: dict[Path, int] = defaultdict(int)
         self._rows: dict[Path, Row | None] = {}
@@ -116,6 +117,7 @@ class _Reading:
             "launch": self._launch,
             "delegation": self._launch,
             "ask": self._ask,
+            "question": self._question,
             "refusal": self._refusal,
             "denial": self._refusal,
             "recount": self._recount,
@@ -139,7 +141,7 @@ class _Reading:
         self._launched[fact.path] += 1
         mechanism, by = launched_at(self._engine, child)
         line = _Line(child, self._number(child), mechanism, by, self._row(child), at)
-        self._lines[child] = line
+        self._lines[child] = self._newest = line
         reserve = fact.kind == "delegation"
         says = self._reserved(line) if reserve else fact.what
         if fact.path == self._path:
@@ -187,6 +189,12 @@ class _Reading:
         line = self._lines[fact.path]
         line.asks.append(Mark(at, f"event {at}: asked {fact.what}".rstrip()))
         return TimelineEvent("ask", line.number, fact.what)
+
+    def _question(self, at: int, fact: Fact) -> TimelineEvent:
+        """A launch that is asked at once."""
+        launched = self._launch(at, fact)
+        self._newest.asks.append(Mark(at, f"event {at}: asked {fact.what}"))
+        return TimelineEvent("question", launched.lane, fact.what)
 
     def _refusal(self, at: int, fact: Fact) -> TimelineEvent:
         """A launch that was refused, in this session or in one that it gave a budget to."""

@@ -205,7 +205,7 @@ def answered(found: Session, request: object, data: TermsBody, id: str) -> Json:
     on = terms(**data.given())
     provenance = release(found, request, on, id)
     answer = answer_json(presented(request, provenance, on.suppress), provenance)
-    return {**answer, **receipt_json(id, *found._engine.question_receipt(found._path, id))}
+    return {**answer, **receipt_json(id, *found._engine.receipt(found._path, id))}
 
 
 def _work(registry: Registry, who: Principal, text: str) -> tuple[str, Session]:

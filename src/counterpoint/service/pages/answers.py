@@ -18,8 +18,8 @@ from counterpoint.answers.tables import Tabular
 from counterpoint.display.charts import ErrorBar, ErrorBars, written
 from counterpoint.display.markup import element, percent
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.ledger.commands import Asking, read_wanted
-from counterpoint.ledger.ledger import AnsweredAsk
+from counterpoint.ledger.commands import Asking, Question, read_wanted
+from counterpoint.ledger.ledger import AnsweredAsk, StoredAnswer
 from counterpoint.ledger.state import Faulty, Row
 from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_roles
 from counterpoint.service.identity import Principal
@@ -77,18 +77,18 @@ def receipt(registry: TheRegistry, by: By, session: InPath, ask: InQuery) -> Res
 
 
 def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
-    row = session._engine.ledger.read(one.fact.path)
-    asked = read_wanted(one.body)
-    assert row is not None and isinstance(asked, Asking)
+    path = one.answer.path
+    row, asked = session._engine.ledger.read(path), read_wanted(one.body)
+    assert row is not None and isinstance(asked, Asking | Question)
     cells = _cells(session, row, asked, one)
-    steps = one.fact.path[len(session._path) :]
+    steps = path[len(session._path) :]
     number = ".".join(str(step + 1) if isinstance(step, int) else step.partition(":")[2] for step in steps)
     kind = type(row.mechanism).__name__
     more = max(0, len(cells) - _MOST_CELLS)
     return AnswerLine(one.fact.at, one.request, number, kind, one.fact.what, cells[:_MOST_CELLS], more)
 
 
-def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[AnswerCell]:
+def _cells(session: Session, row: Row, asked: Asking | Question, one: AnsweredAsk) -> list[AnswerCell]:
     """The answer in the request's units, with its error where it states one; else as it is.
 
     A postprocessor asks with a public part of its own: what is answered then need not be an answer to the request. And
@@ -98,17 +98,18 @@ def _cells(session: Session, row: Row, asked: Asking, one: AnsweredAsk) -> list[
     if isinstance(released, Faulty):
         return [AnswerCell("", "its code failed")]
     try:
-        return _cells_in_units(session, row, asked, released)
+        return _cells_in_units(session, row, asked, one.answer)
     except Exception:  # of whatever kind: what is shown was released
         return [AnswerCell("", _text(released))]
 
 
-def _cells_in_units(session: Session, row: Row, asked: Asking, released: Any) -> list[AnswerCell]:
+def _cells_in_units(session: Session, row: Row, asked: Asking | Question, answer: StoredAnswer) -> list[AnswerCell]:
+    released: Any = answer.answer
     if asked.prepared is not None and not isinstance(released, bool):
         bars = _error_bars(Provenance(row.mechanism, asked.prepared, released))
         if bars:
             return [_cell(bar, bars) for bar in bars]
-    source = session._engine.source_at(session._source, asked.at, len(session._path))
+    source = session._engine.source_at(session._source, answer.path, len(session._path))
     value = Released(released, asked.prepared, source.update_grid, False).in_units()
     return [AnswerCell("", _text(value))]
 

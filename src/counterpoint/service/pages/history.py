@@ -32,6 +32,7 @@ PAGE = 100
 KINDS = {
     "launch": "launches",
     "ask": "asks",
+    "question": "questions",
     "refused": "refusals",
     "delegation": "grants and delegations",
     "revocation": "revocations",
@@ -47,6 +48,7 @@ _SAME = {"refusal": "refused", "denial": "refused"}
 _WORDS = {
     "launch": "Launch",
     "ask": "Ask",
+    "question": "Question",
     "refused": "Refused",
     "delegation": "Granted",
     "revocation": "Revoked",

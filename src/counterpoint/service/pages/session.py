@@ -171,7 +171,7 @@ def _meta(place: SessionPlace, who: Principal) -> list[str]:
 
 
 def _said(timeline: Timeline) -> str:
-    launches = sum(event.kind in ("launch", "reserve") for event in timeline.events)
+    launches = sum(event.kind in ("launch", "question", "reserve") for event in timeline.events)
     refused = sum(event.kind == "refused" for event in timeline.events)
     return ", ".join(
         [
