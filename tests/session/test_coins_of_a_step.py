@@ -52,6 +52,12 @@ def test_the_same_seed_gives_the_same_noise_for_the_same_step():
     assert session().launch(WIDE).ask("apples") == session().launch(WIDE).ask("apples")
 
 
+def test_the_two_steps_of_a_question_have_coins_of_their_own():
+    intent = Intent("a question", b"[]", (0,), 0, "v1", SEED)
+    drawn = {StepCoins(intent, *label).integer(2**60) for label in ((), ("start",), ("ask",))}
+    assert len(drawn) == 3
+
+
 def test_each_step_has_a_seed_of_its_own(tmp_path):
     """Path, version and body are public: without a fresh seed all noise could be computed by anybody."""
     drawn = []
