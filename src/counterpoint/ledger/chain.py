@@ -50,17 +50,17 @@ ABOUT_BOOK = ("data", "keys", "witness", "retirement")
 class Entry(msgspec.Struct, frozen=True, array_like=True):
     """One link of the chain.
 
-    `body` is what was asked, in full; a question has a second line, the mechanism and the options that were chosen for
-    it as it began. Of an answer it is the commitment that its receipt names, of data or sealed items the fingerprint,
-    of a signer the signature of the one before it. `what` of an answer is the hash of the entry before it, which its
-    receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path` after a charge or
-    an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the wrapped keys; of items,
-    `version` is how many there are with them, and `request` the id under which they were sent, if any. `at` is when, by
-    the clock of the process that wrote it: for people, nothing is decided by it. `record` is the fingerprint of the
-    record that the entry leaves: of the request, if it is an intent, or an answer; of the header, if it is about
-    data or the witness. `who` is the principal whose request it was, if one was named. `salt` is random: the head of the
-    chain confirms no guess at what an entry says. `cost` is what a launch costs, exactly, for auditors who have no code
-    of ours.
+    `body` is what was asked, in full; a question has a second line, the mechanism and the options that were chosen
+    for it as it began. Of an answer it is the commitment that its receipt names, of data or sealed items the
+    fingerprint, of a signer the signature of the one before it. `what` of an answer is the hash of the entry before
+    it, which its receipt needs; of a signer, its public key. `version` and `state` are those of the row at `path`
+    after a charge or an answer (`state` its fingerprint); of data and of keys, `state` is the fingerprint of the
+    wrapped keys; of items, `version` is how many there are with them, and `request` the id under which they were
+    sent, if any. `at` is when, by the clock of the process that wrote it: for people, nothing is decided by it.
+    `record` is the fingerprint of the record that the entry leaves: of the request, if it is an intent, or an
+    answer; of the header, if it is about data or the witness. `who` is the principal whose request it was, if one
+    was named. `salt` is random: the head of the chain confirms no guess at what an entry says. `cost` is what a
+    launch costs, exactly, for auditors who have no code of ours.
     """
 
     number: int
