@@ -27,7 +27,7 @@ from bench.filters import after, in_turns
 from bench.table import Row
 from counterpoint.composition.accumulator import Accumulator
 from counterpoint.composition.advanced import order_for
-from counterpoint.composition.best import SHARES, Division, MixedSum, Shares, union_within
+from counterpoint.composition.best import SHARES, BestOfSums, Division, Shares, union_within
 from counterpoint.composition.filters import Filter
 from counterpoint.errors import NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
@@ -221,7 +221,7 @@ class Search:
         """What a table has for each workload."""
         if table not in self.values:
             shares = table.shares()
-            starts = (MixedSum(union_within(each.budget, None, shares)) for each in self.workloads)
+            starts = (BestOfSums(union_within(each.budget, None, shares)) for each in self.workloads)
             self.values[table] = [each.value(start) for each, start in zip(self.workloads, starts, strict=True)]
         return self.values[table]
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.advanced import order_for
-from counterpoint.composition.best import SHARES, MixedSum
+from counterpoint.composition.best import SHARES, BestOfSums
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.one_order import GRAIN, UNIT
 from counterpoint.encoding import decode, encode
@@ -168,7 +168,7 @@ def test_a_part_that_skips_what_it_cannot_count_is_beaten(part, monkeypatch):
     if part == "renyi":
         order = float(Filter(budget).start().union.orders[0]) + 0.01
         menu = [response(0.01), rare_renyi(order, 0.15, 2.5)]
-    plus = MixedSum.plus
+    plus = BestOfSums.plus
 
     def skipping(self, loss, interaction="endless"):
         account = plus(self, loss, interaction)
@@ -179,10 +179,10 @@ def test_a_part_that_skips_what_it_cannot_count_is_beaten(part, monkeypatch):
             fields["left"] = self.left
         if part == "renyi" and self.renyi:
             fields["renyi"] = tuple(b if a is None else a for a, b in zip(account.renyi, self.renyi, strict=True))
-        return MixedSum(**fields)
+        return BestOfSums(**fields)
 
     assert worst(Filter(budget), budget, menu, 4) <= float(budget.delta)
-    monkeypatch.setattr(MixedSum, "plus", skipping)
+    monkeypatch.setattr(BestOfSums, "plus", skipping)
     assert worst(Filter(budget), budget, menu, 4) > 1.2 * float(budget.delta)
 
 
@@ -312,8 +312,8 @@ def test_what_only_a_part_that_is_out_could_count_does_not_fit():
 
 def test_an_account_reads_back_from_its_bytes():
     account = Filter(ONE).start() + PureDP("0.01") + zCDP("1e-6") + ApproxDP("0.01", "1e-9")
-    assert decode(encode(account), MixedSum) == account
-    assert decode(encode(Filter(ONE).start()), MixedSum) == Filter(ONE).start()
+    assert decode(encode(account), BestOfSums) == account
+    assert decode(encode(Filter(ONE).start()), BestOfSums) == Filter(ONE).start()
 
 
 # ------------------------------------------------------------------------------------------------- what the issue asks

@@ -8,7 +8,7 @@ import pytest
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.composition.fixed import compose
 from counterpoint.composition.fixed.optimal import OptimalParts
-from counterpoint.composition.parallel import Created, Parallel, times
+from counterpoint.composition.parallel import EqualParts, Parallel, times
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOff, tCDP, zCDP
@@ -38,7 +38,7 @@ def test_f_dp_parts_want_finite_communication():
     with pytest.raises(NotCovered, match="finite communication"):
         rule.admit(rule.start(), of(GaussianDP(1), "endless"))
     assert rule.admit(rule.start(), of(PureDP("0.1"), "endless")).count == 1, "it is one randomized response"
-    assert Parallel(1, each=zCDP(1), first_pair=True).admit(Created(), of(zCDP(1), "endless")) == Created(1)
+    assert Parallel(1, each=zCDP(1), first_pair=True).admit(EqualParts(), of(zCDP(1), "endless")) == EqualParts(1)
 
 
 @lru_cache
@@ -75,7 +75,7 @@ def test_pure_parts_cost_k_of_them_however_many_there_are():
         == OptimalParts(compose.optimal([PureDP(0.5)] * 2).parts)
     )
     assert rule.loss(account).as_pure() == PureDP(1)
-    assert account == Created(1000, Fraction(0))
+    assert account == EqualParts(1000, Fraction(0))
 
 
 def test_first_pair_consistent_parts_cost_k_in_every_measure():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.fixed import compose
 from counterpoint.composition.odometers import Odometer
-from counterpoint.composition.parallel import LISTED, CreatedUnlike, Parallel
+from counterpoint.composition.parallel import LISTED, Parallel, UnequalParts
 from counterpoint.composition.rule import Rule
 from counterpoint.composition.slots import Slots
 from counterpoint.encoding import Value, decode, encode
@@ -188,7 +188,7 @@ def test_other_measures_are_a_chain():
 def test_an_account_of_unlike_parts_does_not_grow():
     rule = Parallel(2, each=[PureDP(1), PureDP("0.1")])
     account = create(rule, PureDP(1), *[PureDP("0.05")] * 20)
-    assert account == CreatedUnlike(21, Fraction(0), (0, 1, 0)) and decode(encode(account), CreatedUnlike) == account
+    assert account == UnequalParts(21, Fraction(0), (0, 1, 0)) and decode(encode(account), UnequalParts) == account
     assert decode(encode(rule), Rule) == rule
 
 
@@ -245,13 +245,13 @@ class LargestSoFar(Parallel, frozen=True):
     """The wrong rule: it charges the k largest created so far by the optimal accountant, and stops beyond a delta."""
 
     def start(self):
-        return CreatedUnlike()
+        return UnequalParts()
 
     def admit(self, account, claim):
         created = (*account.above, LOSSES.index(claim.loss) if claim.loss in LOSSES else 0)
         if compose.optimal([LOSSES[index] for index in created]).delta_at(EPSILON) > BUDGET or len(created) > 2:
             raise BudgetExceeded("beyond the budget")
-        return CreatedUnlike(account.count + 1, Fraction(0), created)
+        return UnequalParts(account.count + 1, Fraction(0), created)
 
 
 EPSILON = Fraction("0.2624")  # e^0.2624 is about 1.3

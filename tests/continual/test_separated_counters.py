@@ -22,7 +22,7 @@ from counterpoint.continual.spaced_noise import FarItems, for_separated, separat
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms import Ask, Update
-from counterpoint.privacy.relations import Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, Steps
 from counterpoint.verify.catalogue.mechanisms import Resized
 
 HALF = Fraction(1, 2)
@@ -102,9 +102,9 @@ def test_noise_grows_with_how_far_an_item_moves_and_the_claim_says_how_far_from_
     assert 4.9 < large / small < 5.1
     few, many = (Counter(rho=1, per_unit=3, squared=it, width=4, min_separation=9).deviation(100) for it in (1, 2))
     assert 1.4 < many / few < 1.42
-    assert Counter(rho=1, per_unit=3, min_separation=9).claim.relation == Separated(Steps(updates=3, bound=1), 9)
+    assert Counter(rho=1, per_unit=3, min_separation=9).claim.relation == MinSeparation(Steps(updates=3, bound=1), 9)
     vectors = Counter(rho=1, per_unit=3, squared=2, width=4, min_separation=9)
-    assert vectors.claim.relation == Separated(Steps(updates=3, squared=2), 9)
+    assert vectors.claim.relation == MinSeparation(Steps(updates=3, squared=2), 9)
 
 
 def test_the_matrix_of_a_stored_counter_stays_what_it_is():
@@ -168,7 +168,7 @@ def test_items_past_the_last_step_are_not_counted_and_the_next_answer_says_so():
 
 
 def test_data_whose_units_are_far_make_a_counter_of_far_items_unless_it_says_how_many_there_are():
-    far = Separated(Steps(updates=5, bound=2, squared=2), apart=100)
+    far = MinSeparation(Steps(updates=5, bound=2, squared=2), apart=100)
     assert Counter(rho=1).fitted(far, None) == Counter(rho=1, bound=2, per_unit=5, clamp=False, min_separation=100)
     assert Counter(rho=1, per_unit=5).fitted(far, None) == Counter(rho=1, bound=2, per_unit=5, clamp=False)
     assert Counter(1).fitted(far, None) == Counter(1, bound=2, per_unit=5, clamp=False)
@@ -177,7 +177,7 @@ def test_data_whose_units_are_far_make_a_counter_of_far_items_unless_it_says_how
     assert far.within(own.claim.relation) and not own.claim.relation.within(far)
     vectors = Counter(rho=1, horizon=9, width=3).fitted(far, 3)
     assert vectors == Counter(rho=1, horizon=9, bound=2, squared=2, per_unit=5, width=3, min_separation=100)
-    assert Counter(rho=1, window=10).fitted(far, None).claim.relation == Separated(Steps(updates=5, bound=2), 100)
+    assert Counter(rho=1, window=10).fitted(far, None).claim.relation == MinSeparation(Steps(updates=5, bound=2), 100)
 
 
 @pytest.mark.parametrize("wrong", [0, -1, 1.5, float("nan"), "many"])

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint import checker
 from counterpoint.cli import app
-from counterpoint.composition.rule import Spent
+from counterpoint.composition.rule import Exhausted
 from counterpoint.errors import (
     Halted,
     InvalidParameter,
@@ -78,7 +78,7 @@ def test_answers_can_be_read_and_all_of_the_budget_is_spent(behind):
     place, answered = behind
     with recovered(place) as s:
         assert s.handles[1].ask("beans", id="before") == answered, "as it was"
-        assert s.loss == cp.PureDP(1) and s.remaining.epsilon == 0 and isinstance(s.rule, Spent)
+        assert s.loss == cp.PureDP(1) and s.remaining.epsilon == 0 and isinstance(s.rule, Exhausted)
         assert "all that the rule admits" in s.certificate().statement
         inner = s.given[0]
         assert inner.loss == cp.PureDP("0.2") and inner.remaining.epsilon == 0

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.composition.fixed import compose
-from counterpoint.composition.parallel import Created, Parallel
+from counterpoint.composition.parallel import EqualParts, Parallel
 from counterpoint.errors import CounterpointError, NotCovered
 from counterpoint.measures import (
     ApproxDP,
@@ -140,11 +140,13 @@ def test_the_corner_of_a_divergence_bound_is_found_in_few_steps_however_far_it_i
 
 def test_very_many_equal_parts_are_added_up_without_being_listed():
     with bounded_work():
-        assert Parallel(10**30, each=PureDP("1e-30")).loss(Created()) == PureDP(1)
-        assert Parallel(10**30, each=ApproxDP("1e-30", "1e-36"), first_pair=True).loss(Created()) == ApproxDP(1, 1e-6)
-        assert Parallel(10**30, each=GaussianDP("1e-15"), first_pair=True).loss(Created()) == GaussianDP(1)
+        assert Parallel(10**30, each=PureDP("1e-30")).loss(EqualParts()) == PureDP(1)
+        assert Parallel(10**30, each=ApproxDP("1e-30", "1e-36"), first_pair=True).loss(EqualParts()) == ApproxDP(
+            1, 1e-6
+        )
+        assert Parallel(10**30, each=GaussianDP("1e-15"), first_pair=True).loss(EqualParts()) == GaussianDP(1)
     with pytest.raises(NotCovered, match="too many vertices"):
-        Parallel(10**30, each=TradeOff.between([0.5, 0.5], [0.1, 0.9]), first_pair=True).loss(Created())
+        Parallel(10**30, each=TradeOff.between([0.5, 0.5], [0.1, 0.9]), first_pair=True).loss(EqualParts())
 
 
 @pytest.mark.parametrize("epsilon", ["0", "1e-300", "1", "1e15", "1e100", "9e399"])

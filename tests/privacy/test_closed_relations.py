@@ -24,11 +24,11 @@ from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.messages import Ask, To, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
+    MinSeparation,
     OfSample,
     OneWay,
     Predicate,
     Relation,
-    Separated,
     Steps,
     every_step,
     first_pair_consistent,
@@ -58,7 +58,7 @@ ENDLESS = 400  # progresses: a relation that remembers everything has no end of 
 
 def _alphabet(relation):
     """The pairs that a relation is tried on; of a second shape, if it looks at shapes."""
-    return [*ALPHABET, *NUMBERS] if isinstance(relation, Separated) else ALPHABET
+    return [*ALPHABET, *NUMBERS] if isinstance(relation, MinSeparation) else ALPHABET
 
 
 def _postprocessed(pair):
@@ -175,8 +175,8 @@ DECLARED = [
     (up_to_steps(3, bound=2), False, True),
     (FirstMessage(), False, True),
     (FirstMessage(bound=1), False, True),
-    (Separated(Steps(updates=2, bound=2), apart=3), True, True),
-    (Separated(Steps(asks=1, updates=2), apart=2), False, True),
+    (MinSeparation(Steps(updates=2, bound=2), apart=3), True, True),
+    (MinSeparation(Steps(asks=1, updates=2), apart=2), False, True),
     (OneWay(), True, True),
     (OneWay(Steps(updates=1)), True, True),
     (OneWay(Steps(asks=0, updates=1)), True, True),

@@ -9,9 +9,9 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.privacy.messages import Ask, To, Update, gap
 from counterpoint.privacy.relations import (
     FirstMessage,
+    MinSeparation,
     Predicate,
     Relation,
-    Separated,
     Sparse,
     Steps,
     every_step,
@@ -27,7 +27,7 @@ from counterpoint.privacy.secret import Tally
 limits = st.none() | st.integers(0, 3)
 bounds = st.none() | st.integers(1, 3)
 steps = st.builds(Steps, asks=limits, updates=limits, total=limits, bound=bounds)
-simple = steps | st.builds(FirstMessage, bounds) | st.builds(Separated, steps, st.integers(1, 3))
+simple = steps | st.builds(FirstMessage, bounds) | st.builds(MinSeparation, steps, st.integers(1, 3))
 relations = simple | st.builds(Sparse, st.integers(1, 3), simple, st.booleans())
 
 small = st.integers(0, 3)
@@ -102,7 +102,7 @@ def test_families_nest_as_expected():
 def test_updates_that_differ_are_as_far_from_each_other_as_is_said_among_those_of_their_shape():
     same, other, ask = (Update(0), Update(0)), (Update(0), Update(1)), (Ask(private=0), Ask(private=1))
     wide = Update((0, 0)), Update((0, 0))
-    relation = Separated(Steps(updates=2, bound=1), apart=3)
+    relation = MinSeparation(Steps(updates=2, bound=1), apart=3)
     assert relation.valid([other, same, ask, same, ask, other, same, same])
     assert not relation.valid([other, same, other])
     assert not relation.valid([other, same, wide, wide, other]), "who receives numbers does not see the vectors"
@@ -110,13 +110,13 @@ def test_updates_that_differ_are_as_far_from_each_other_as_is_said_among_those_o
     assert not relation.valid([tallies, nothing, nothing, tallies]), "nor does who receives tallies, empty ones or not"
     assert not relation.valid([other, same, same, other, same, same, other]), "a third"
     assert not relation.valid([(Update(0), Update(2))]), "or too far moved"
-    assert Separated(Steps(updates=2), apart=1).valid([other, other])
+    assert MinSeparation(Steps(updates=2), apart=1).valid([other, other])
 
 
 def test_greater_distances_are_within_smaller_ones_and_within_any():
-    far, near, any_ = (Separated(Steps(updates=2), 9), Separated(Steps(updates=2), 5), Steps(updates=2))
+    far, near, any_ = (MinSeparation(Steps(updates=2), 9), MinSeparation(Steps(updates=2), 5), Steps(updates=2))
     assert far.within(near) and far.within(any_) and not near.within(far) and not any_.within(near)
-    assert identical().within(far) and not Separated(Steps(updates=3), 9).within(near)
+    assert identical().within(far) and not MinSeparation(Steps(updates=3), 9).within(near)
 
 
 def test_public_parts_never_differ():

@@ -3,7 +3,7 @@
 import pytest
 
 import counterpoint as cp
-from counterpoint.privacy.relations import Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, Steps
 
 BUDGET = cp.zCDP(10**12)  # so much that there is no noise
 
@@ -76,7 +76,7 @@ def test_a_single_item_of_a_unit_needs_no_distance_and_a_counter_that_declares_o
 def test_parts_delegations_and_samples_of_such_streams_have_the_same_distances():
     stream = phones(fields={"kind": cp.category(["call", "text"])}, neighbours="add-or-remove")
     session = cp.Session(stream, within=cp.ApproxDP(1, 1e-6))
-    far = Separated(Steps(updates=2, bound=1), 3)
+    far = MinSeparation(Steps(updates=2, bound=1), 3)
     assert stream.part("kind", "call").of().relation == stream.of().relation == far
     inner = session.delegate(cp.ApproxDP("0.5", 1e-7))
     assert inner.launch(cp.Counter(rho="0.0001")).mechanism.claim.relation == far
@@ -86,7 +86,7 @@ def test_parts_delegations_and_samples_of_such_streams_have_the_same_distances()
 
 def test_several_streams_keep_the_distances_of_the_one_that_is_followed():
     both = cp.Sources(unit="phone", calls=phones(), texts=cp.Stream(unit="phone", per_unit=1))
-    assert both.of("calls").relation == Separated(Steps(updates=2, bound=1), 3)
+    assert both.of("calls").relation == MinSeparation(Steps(updates=2, bound=1), 3)
     assert both.relation == Steps(updates=3, bound=1)
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequest
 from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, gap
-from counterpoint.privacy.relations import Separated, Steps, every_step, up_to_steps
+from counterpoint.privacy.relations import MinSeparation, Steps, every_step, up_to_steps
 from counterpoint.privacy.secret import reveal
 from counterpoint.queries.request import Prepared
 from counterpoint.sources.streams.items import ItemShape, total
@@ -207,7 +207,7 @@ def test_items_of_a_unit_that_follow_too_closely_arrive_as_zeros_and_are_none_of
     stream.append(1, unit="ann")
     #    ann 0, too near, bob 2, ann 3, bob too near, bob 5, ann 6, too near, too near, ann's fourth
     assert raw(stream) == [1, 0, 3, 4, 0, 6, 7, 0, 0, 0]
-    assert stream.relation == Separated(Steps(updates=3, bound=9), 3)
+    assert stream.relation == MinSeparation(Steps(updates=3, bound=9), 3)
 
 
 def test_a_distance_is_declared_shown_and_part_of_the_fingerprint():

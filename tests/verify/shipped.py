@@ -14,7 +14,7 @@ EXCUSED = {
     "CurveSimulator": "the same, for a trade-off curve",
     "InService": "a client's view of a mechanism in a service, which is launched and verified there",
 }
-EXCUSED_RULES = {"Spent": "admits nothing, so there is nothing to play"}
+EXCUSED_RULES = {"Exhausted": "admits nothing, so there is nothing to play"}
 
 
 def shipped(kind):

@@ -9,7 +9,7 @@ import pytest
 
 from counterpoint import ApproxDP, BudgetExceeded, Parallel, relations
 from counterpoint.coins import SeededCoins
-from counterpoint.composition.parallel import Created
+from counterpoint.composition.parallel import EqualParts
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.mechanisms import Ask, Concurrent, Launch, To
@@ -62,7 +62,7 @@ def test_t16_the_rule_refuses_what_the_computation_refutes():
     with pytest.raises(NotCovered):
         Parallel(1, each=ApproxDP(0, SEVENTH))
     twelve = 1 - (1 - SEVENTH) ** 12
-    rule, account = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total=twelve), Created()
+    rule, account = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total=twelve), EqualParts()
     for _ in range(12):
         account = rule.admit(account, OpenDoor(SEVENTH).claim)
     assert rule.loss(account) == ApproxDP(0, twelve)

@@ -203,7 +203,7 @@ def union_within(budget: ApproxDP, slack: Fraction | None, shares: Shares = SHAR
     return Union(budget, slack, shares, tuple(1 + step * nearest for step in shares.steps))
 
 
-class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
+class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
     """Basic composition, a Gaussian reserve and Renyi sums of several orders, side by side.
 
     `left` is what the reserve has left and `renyi` the Renyi sums; None for a part that is out for good. Covers PureDP,
@@ -224,7 +224,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
         "Thm 12.4"
     )
 
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "MixedSum":
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestOfSums":
         """Add a loss to each part; a part that has no place for it is out."""
         union = self.union
         counted = count(loss, interaction, union.orders)
@@ -238,7 +238,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
                 None if total is None or units is None else total + units
                 for total, units in zip(self.renyi, counted.renyi, strict=True)
             )
-        return MixedSum(
+        return BestOfSums(
             union,
             rooms,
             spent(left, pays),
@@ -247,7 +247,7 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
         )
 
-    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "MixedSum":
+    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "BestOfSums":
         """The basic sum, the Renyi sums and the deltas with the launches in the place of the charge.
 
         The reserve keeps the charge, because what it pays depends on the order. A sum that has outgrown its room is out
@@ -255,13 +255,13 @@ class MixedSum(Accumulator, Value, frozen=True, cache_hash=True):
         """
         return replace(super().recounted(budget, charge, launches), left=self.left)
 
-    def _without(self, charge: Summand) -> "MixedSum":
+    def _without(self, charge: Summand) -> "BestOfSums":
         """The sums that are in, without a charge that all of them counted, and no reserve."""
         rooms, counted = self.rooms, count(*charge, self.union.orders)
         assert rooms is not None and counted.pays.epsilon is not None
         basic = None if self.basic is None or self.basic > self.union.budget.epsilon else self.basic
         sums = zip(self.renyi, rooms.most, counted.renyi, strict=True)
-        return MixedSum(
+        return BestOfSums(
             self.union,
             rooms,
             None,
@@ -337,7 +337,7 @@ def first_room(union: Union) -> Fraction:
     >>> first_room(union_within(ApproxDP(1, 1e-6), None))
     1
     """
-    empty, budget = MixedSum(union), union.budget
+    empty, budget = BestOfSums(union), union.budget
     nothing = empty.plus(PureDP(0))
     assert nothing.rooms is not None
     orders = nothing._renyi_left(nothing.rooms.read)

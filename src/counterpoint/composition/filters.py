@@ -26,8 +26,8 @@ from msgspec.structs import force_setattr
 
 from counterpoint.composition.accumulator import Account, Accumulator, Summand
 from counterpoint.composition.advanced import AdvancedSum, Limited, order_for
-from counterpoint.composition.best import MixedSum, union_within
-from counterpoint.composition.one_order import BestSum, Terms
+from counterpoint.composition.best import BestOfSums, union_within
+from counterpoint.composition.one_order import OneOrderSum, Terms
 from counterpoint.composition.renyi_sums import ApproximateSum, Tail
 from counterpoint.composition.rule import Remaining, Rule, summed_at
 from counterpoint.composition.sums import sum_for
@@ -168,16 +168,16 @@ class Filter(Rule, Value, frozen=True):
             return sum_for(budget)
         assert isinstance(budget, ApproxDP)
         if self.by == "best" and self.alpha is None:
-            return MixedSum(union_within(budget, self.slack))
+            return BestOfSums(union_within(budget, self.slack))
         assert self.slack is not None
         if self.by == "advanced":
             return AdvancedSum(budget.delta, self.slack)
         if self.by == "gaussian":
-            return BestSum(Terms(budget, self.slack, None))
+            return OneOrderSum(Terms(budget, self.slack, None))
         assert self.alpha is not None
         if self.by == "renyi":
             return ApproximateSum(Tail(budget.delta, self.slack, self.alpha), None)
-        return BestSum(Terms(budget, self.slack, self.alpha))
+        return OneOrderSum(Terms(budget, self.slack, self.alpha))
 
     def admit(self, account: Account, claim: Claim) -> Accumulator:
         """The account with this launch, or `BudgetExceeded` with what would fit."""

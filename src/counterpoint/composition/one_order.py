@@ -217,7 +217,7 @@ class Terms(Tagged, Value, frozen=True):
         return Fraction(reserve, UNIT) > first.epsilon**2 * (by_renyi + 3)
 
 
-class BestSum(Accumulator, Value, frozen=True):
+class OneOrderSum(Accumulator, Value, frozen=True):
     """Basic composition, a Gaussian reserve and a Renyi sum, side by side.
 
     `left` is what the reserve has left, `renyi` the Renyi sum and `most` what it may grow to, in units of 2^-320
@@ -248,11 +248,11 @@ class BestSum(Accumulator, Value, frozen=True):
             "Thm 12.4; Haney et al. 2023, Thm 1.19"
         )
 
-    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestSum":
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "OneOrderSum":
         """Add a loss, to each part that has a place for it."""
         pays = self._payment(loss, interaction)
         left, most = (self.left, self.most) if self.launched else self.terms.divided(pays)
-        return BestSum(
+        return OneOrderSum(
             self.terms,
             True,
             spent(left, pays),

@@ -187,14 +187,14 @@ else:
     Each = Plain  # stored as a loss or as a list of losses, which is more than a typed field can say
 
 
-class Created(Account, Value, frozen=True):
+class EqualParts(Account, Value, frozen=True):
     """How many mechanisms have been created, and 1 - prod(1 - delta_j) over them, rounded up."""
 
     count: int = 0
     exposed: Fraction = Fraction(0)
 
 
-class CreatedUnlike(Created, frozen=True):
+class UnequalParts(EqualParts, frozen=True):
     """The same where unlike losses were declared, with how many of the created are above each of them."""
 
     above: tuple[int, ...] = ()
@@ -294,13 +294,13 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
         parts = [] if self.first_pair else [part_on_changing_data(loss) for loss in self.losses]
         return any(part is not None and part[1] for part in parts)
 
-    def start(self) -> Created:
+    def start(self) -> EqualParts:
         """Nothing created."""
-        return CreatedUnlike(above=(0,) * len(self._entries.limits)) if isinstance(self.each, tuple) else Created()
+        return UnequalParts(above=(0,) * len(self._entries.limits)) if isinstance(self.each, tuple) else EqualParts()
 
-    def admit(self, account: Account, claim: Claim) -> Created:
+    def admit(self, account: Account, claim: Claim) -> EqualParts:
         """Any mechanism that finds its place, as long as the deltas of all that were created have room."""
-        assert isinstance(account, Created)
+        assert isinstance(account, EqualParts)
         entries = self._entries
         for loss in self.losses:
             require_finite(claim, loss)
@@ -321,20 +321,20 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
             remaining=self.delta_total - account.exposed,
         )
 
-    def _has_place(self, account: Created, place: Position) -> bool:
+    def _has_place(self, account: EqualParts, place: Position) -> bool:
         """Whether no more parts would be above an entry than entries are."""
-        above = account.above if isinstance(account, CreatedUnlike) else (0,) * len(place.above)
+        above = account.above if isinstance(account, UnequalParts) else (0,) * len(place.above)
         return all(
             count + here <= most for count, here, most in zip(above, place.above, self._entries.limits, strict=True)
         )
 
-    def _with(self, account: Created, place: Position, exposed: Fraction) -> Created:
-        if not isinstance(account, CreatedUnlike):
-            return Created(account.count + 1, exposed)
+    def _with(self, account: EqualParts, place: Position, exposed: Fraction) -> EqualParts:
+        if not isinstance(account, UnequalParts):
+            return EqualParts(account.count + 1, exposed)
         above = tuple(count + here for count, here in zip(account.above, place.above, strict=True))
-        return CreatedUnlike(account.count + 1, exposed, above)
+        return UnequalParts(account.count + 1, exposed, above)
 
-    def _no_place(self, account: Created, loss: Loss) -> BudgetExceeded:
+    def _no_place(self, account: EqualParts, loss: Loss) -> BudgetExceeded:
         fitting = next(
             (each for each in self.losses if any(self._has_place(account, p) for p in self._entries.positions(each))),
             self.smallest,
@@ -425,7 +425,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
 
     def loss(self, account: Account) -> Loss:
         """The bound from the start, since which k are affected is secret."""
-        assert isinstance(account, Created)
+        assert isinstance(account, EqualParts)
         return self._composed(self._charges(account.exposed))
 
     def promise(self, relation: Relation) -> Certificate:
@@ -440,7 +440,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
 
     def certificate(self, account: Account) -> Certificate:
         """The same, with what has been created."""
-        assert isinstance(account, Created)
+        assert isinstance(account, EqualParts)
         statement = f"{self.loss(account)!r}: at most {self.k} of {account.count} mechanisms are affected"
         return Certificate(statement, self.theorem)
 

@@ -23,7 +23,7 @@ every mechanism satisfies.
 
 >>> from counterpoint import Filter, Laplace, PureDP
 >>> from counterpoint.privacy.relations import every_step
->>> rule = Spent(Filter(PureDP(1)), every_step())
+>>> rule = Exhausted(Filter(PureDP(1)), every_step())
 >>> rule.loss(rule.start()), rule.remaining(rule.start())
 (PureDP(1), Remaining(epsilon=0, delta=0))
 >>> rule.admit(rule.start(), Laplace(0.1).claim)
@@ -209,7 +209,7 @@ def _listed(claim: Claim) -> str:
 _NOTHING = Remaining(Fraction(0), Fraction(0))
 
 
-class Spent(Rule, Value, frozen=True):
+class Exhausted(Rule, Value, frozen=True):
     """Refuses every launch, and has lost all that `rule` promises on data with `relation`."""
 
     rule: Rule

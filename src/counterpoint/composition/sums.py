@@ -2,7 +2,7 @@
 
 A budget in a measure is a budget for the sum of that measure (`sum_for`), and an odometer reads the same sum
 (`odometer_for`). The sums that a `Filter` may choose for an ApproxDP budget instead stand in `advanced.py`,
-`one_order.py` and `best_of_sums.py`.
+`one_order.py` and `best.py`.
 
 >>> from counterpoint import PureDP, zCDP
 >>> (sum_for(zCDP(1)) + PureDP(1) + zCDP(0.25)).total

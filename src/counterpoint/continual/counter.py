@@ -44,7 +44,7 @@ from counterpoint.numbers.parameters import Flag, PositiveInt, PositiveOrNone, d
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message, Update
-from counterpoint.privacy.relations import Relation, Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, Relation, Steps
 from counterpoint.privacy.secret import reveal
 
 
@@ -106,7 +106,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
     >>> [round(counter.deviation(2**10), 1) for counter in (far, near, once)]
     [13.3, 26.4, 3.3]
     >>> far.claim.relation
-    Separated(inner=Steps(updates=8, bound=1), apart=128)
+    MinSeparation(inner=Steps(updates=8, bound=1), apart=128)
     """
 
     epsilon: PositiveOrNone = default(None)
@@ -149,7 +149,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
 
         >>> Counter(rho=0.5).fitted(Steps(updates=3, bound=2), None)
         Counter(bound=2, rho=0.5, per_unit=3, clamp=False)
-        >>> Counter(rho=0.5).fitted(Separated(Steps(updates=3, bound=2, squared=2), apart=100), 9)
+        >>> Counter(rho=0.5).fitted(MinSeparation(Steps(updates=3, bound=2, squared=2), apart=100), 9)
         Counter(bound=2, rho=0.5, per_unit=3, width=9, squared=2, min_separation=100)
         """
         if self.width not in (None, dimensions):
@@ -201,12 +201,12 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return noise_for(self)
 
     @property
-    def relation(self) -> Steps | Separated:
+    def relation(self) -> Steps | MinSeparation:
         """At most `per_unit` updates differ, each by at most its distance, as far from each other as declared."""
         pure_or_single = self.rho is None or self.width is None
         moves = {"bound": self._l1} if pure_or_single else {"squared": self._squared}
         steps = Steps(updates=self.per_unit or 1, **moves)
-        return steps if self.min_separation is None else Separated(steps, self.min_separation)
+        return steps if self.min_separation is None else MinSeparation(steps, self.min_separation)
 
     @property
     def claim(self) -> Claim:
@@ -378,7 +378,7 @@ def declared(relation: Relation) -> tuple[int, int | None, int | None]:
     >>> declared(Steps(updates=3, bound=2))
     (3, 2, 4)
     """
-    steps = relation.inner if isinstance(relation, Separated) else relation
+    steps = relation.inner if isinstance(relation, MinSeparation) else relation
     if not isinstance(steps, Steps):
         return 1, None, None
     places = [limit for limit in (steps.updates, steps.total) if limit is not None]
@@ -390,14 +390,14 @@ def declared(relation: Relation) -> tuple[int, int | None, int | None]:
 def separation(relation: Relation) -> int | None:
     """How far from each other the updates of a unit are that may differ, if that is declared and there are several.
 
-    >>> separation(Separated(Steps(updates=3, bound=2), apart=100)), separation(Steps(updates=3, bound=2))
+    >>> separation(MinSeparation(Steps(updates=3, bound=2), apart=100)), separation(Steps(updates=3, bound=2))
     (100, None)
     """
-    return relation.apart if isinstance(relation, Separated) and declared(relation)[0] > 1 else None
+    return relation.apart if isinstance(relation, MinSeparation) and declared(relation)[0] > 1 else None
 
 
 def counting_claim(
-    epsilon: Fraction | None, rho: Fraction | None, share: Fraction, relation: Steps | Separated
+    epsilon: Fraction | None, rho: Fraction | None, share: Fraction, relation: Steps | MinSeparation
 ) -> Claim:
     """The claim of a counter, with what it rests on; an epoch's total has this share of epsilon (0: no epochs)."""
     if epsilon is None:
@@ -407,7 +407,7 @@ def counting_claim(
             "discrete Gaussian noise (Canonne et al. 2020, Thm 14)",
         )
         matrix = "the matrix mechanism with a lower triangular C: losses of steps add up, to "
-        if isinstance(relation, Separated):
+        if isinstance(relation, MinSeparation):
             by = f"{matrix}the sum over pairs of a unit's items of the products of their columns/(2 sigma2)"
             worst = "items as near to each other as they may be (Kalinin and Lampert 2024, Thm 2; theory, Counters)"
             return claim(zCDP(rho), relation, f"{by}, which is largest for {worst}", gaussian)

@@ -31,7 +31,7 @@ What must hold: between the backup and the loss, requests may have been charged,
 is left. So
 
 - what was charged is not known. It was charged by the same rules, so all that they promise counts as spent, for ever
-  (`Spent`): nothing is launched again, in no session of this record;
+  (`Exhausted`): nothing is launched again, in no session of this record;
 - which coins were drawn is not known: a mechanism that went on from its state in the backup could answer a question a
   second time, with other noise. So every mechanism is halted, and its state is erased;
 - a request that was open in the backup may have been answered since. It is closed without an answer, and its seed is

@@ -16,7 +16,7 @@ from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
-from counterpoint.composition.rule import Spent
+from counterpoint.composition.rule import Exhausted
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.chain import INTENTS, Entry, said_digest
@@ -330,9 +330,9 @@ def exhausted(composition: Concurrent) -> Concurrent:
     >>> exhausted(once) is once
     True
     """
-    if isinstance(composition.rule, Spent):
+    if isinstance(composition.rule, Exhausted):
         return composition
-    return Concurrent(Spent(composition.rule, composition.relation), composition.relation)
+    return Concurrent(Exhausted(composition.rule, composition.relation), composition.relation)
 
 
 def recovered(entry: Entry, before: bytes) -> Recovered:

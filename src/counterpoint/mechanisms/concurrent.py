@@ -38,7 +38,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, priced, 
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message, To, Update
-from counterpoint.privacy.relations import OfSample, Relation, Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, OfSample, Relation, Steps
 
 Prepared: TypeAlias = Callable[[Coins], tuple[State, Answer]]
 """A step that has passed every check and waits only for its coins."""
@@ -196,7 +196,7 @@ class Concurrent(Mechanism, Value, frozen=True):
 
 def _would_fit(seen: Relation, claimed: Relation) -> str:
     """What would make a mechanism and its data fit, where one change of a number would."""
-    if isinstance(claimed, Separated) and seen.within(claimed.inner):
+    if isinstance(claimed, MinSeparation) and seen.within(claimed.inner):
         return f"; data of which the items of a unit are at least {claimed.apart} places apart (apart=...) would fit"
     if not (isinstance(seen, Steps) and isinstance(claimed, Steps)):
         return ""

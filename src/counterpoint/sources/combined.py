@@ -31,7 +31,7 @@ from msgspec.structs import replace
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.privacy.messages import Update
-from counterpoint.privacy.relations import OneWay, Relation, Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.queries.compile import canonical, is_request
 from counterpoint.queries.request import About, Prepared, Request, describe_request
@@ -360,7 +360,7 @@ def _agree_on_units(unit: str, members: Mapping[str, Member]) -> None:
 
 def _steps(relation: Relation) -> Steps:
     """What differs, whichever way it moves and however far apart it is."""
-    steps = relation.inner if isinstance(relation, OneWay | Separated) else relation
+    steps = relation.inner if isinstance(relation, OneWay | MinSeparation) else relation
     assert isinstance(steps, Steps)
     return steps
 

@@ -1,6 +1,6 @@
 """Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
 
-`Steps` limits how many messages differ, `FirstMessage` which, `Separated` how far from each other, `OneWay` in which
+`Steps` limits how many messages differ, `FirstMessage` which, `MinSeparation` how far from each other, `OneWay` in which
 direction, and `Sparse` and `Static` how many children of a composition they reach; `OfSample` is about messages from a
 sample of the units, and `Predicate` is any function of the pairs.
 
@@ -17,8 +17,8 @@ from counterpoint.privacy.relations.relation import OfSample, Pair, Predicate, P
 from counterpoint.privacy.relations.sparse import Sparse, Static, first_pair_consistent, k_sparse, static_parts
 from counterpoint.privacy.relations.steps import (
     FirstMessage,
+    MinSeparation,
     OneWay,
-    Separated,
     Steps,
     every_step,
     identical,
@@ -28,13 +28,13 @@ from counterpoint.privacy.relations.steps import (
 
 __all__ = [
     "FirstMessage",
+    "MinSeparation",
     "OfSample",
     "OneWay",
     "Pair",
     "Predicate",
     "Progress",
     "Relation",
-    "Separated",
     "Sparse",
     "Static",
     "Steps",

@@ -27,7 +27,7 @@ correlated over time can be smaller for it (`mechanisms/counting/separated_count
 
 >>> from counterpoint.privacy.messages import Update
 >>> same, other = (Update(1), Update(1)), (Update(0), Update(1))
->>> twice = Separated(Steps(updates=2, bound=1), apart=3)
+>>> twice = MinSeparation(Steps(updates=2, bound=1), apart=3)
 >>> twice.valid([other, same, same, other]), twice.valid([other, same, other])
 (True, False)
 """
@@ -311,15 +311,15 @@ def _way(left: Secret | None, right: Secret | None) -> int:
     return 1 if min(steps) >= 0 else -1 if max(steps) <= 0 else 0
 
 
-class Separated(Relation, Value, frozen=True):
+class MinSeparation(Relation, Value, frozen=True):
     """Sequences in `inner` in which an update that differs is the `apart`th after the last that did, or a later one.
 
     Only updates of its own shape count: a child of a composition receives all updates of the shapes that it accepts,
     and those of other shapes would bring it no distance. Asks between them do not matter.
 
-    >>> Separated(Steps(updates=8, bound=1), apart=100).within(Separated(Steps(updates=9, bound=1), apart=60))
+    >>> MinSeparation(Steps(updates=8, bound=1), apart=100).within(MinSeparation(Steps(updates=9, bound=1), apart=60))
     True
-    >>> Separated(Steps(updates=8, bound=1), apart=100).within(Steps(updates=8, bound=1))
+    >>> MinSeparation(Steps(updates=8, bound=1), apart=100).within(Steps(updates=8, bound=1))
     True
     """
 
@@ -330,7 +330,7 @@ class Separated(Relation, Value, frozen=True):
     def in_words(self) -> str:
         """As the inner relation, and how far from each other.
 
-        >>> Separated(Steps(asks=0, updates=3, bound=5), apart=100).in_words
+        >>> MinSeparation(Steps(asks=0, updates=3, bound=5), apart=100).in_words
         'that differ in at most 3 updates (each by at most 5), each at least 100 updates after the one before'
         """
         return f"{self.inner.in_words}, each at least {self.apart} updates after the one before"
@@ -371,6 +371,6 @@ class Separated(Relation, Value, frozen=True):
 
     def within(self, other: Relation) -> bool:
         """Fewer and smaller differences, and at least as far from each other; or at any distance."""
-        if isinstance(other, Separated):
+        if isinstance(other, MinSeparation):
             return self.apart >= other.apart and self.inner.within(other.inner)
         return self.inner.within(other)

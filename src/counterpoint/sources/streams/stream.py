@@ -29,7 +29,7 @@ from counterpoint.engines.dialects import DUCKDB, Dialect
 from counterpoint.engines.sampling import coins
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.privacy.messages import Update, blank_update
-from counterpoint.privacy.relations import Relation, Separated, Steps
+from counterpoint.privacy.relations import MinSeparation, Relation, Steps
 from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.queries import fallback
@@ -82,7 +82,7 @@ class Stream(Feedable, Source):
     >>> clicks.relation
     Steps(updates=10, bound=4, squared=4)
     >>> Stream(unit="phone", per_unit=10, apart=1000).relation
-    Separated(inner=Steps(updates=10, bound=1), apart=1000)
+    MinSeparation(inner=Steps(updates=10, bound=1), apart=1000)
     """
 
     __slots__ = (
@@ -206,7 +206,7 @@ class Stream(Feedable, Source):
             self._log.apart,
         )
         steps = Steps(updates=most, bound=moves.l1, squared=moves.squared)
-        return steps if apart is None else Separated(steps, apart)
+        return steps if apart is None else MinSeparation(steps, apart)
 
     @property
     def dimensions(self) -> int | None:
