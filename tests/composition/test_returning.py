@@ -46,7 +46,7 @@ def test_a_recount_gives_the_account_of_the_same_launches_made_directly(budget, 
         direct = rule.charge(direct, one)
     for epsilon in after:
         account, direct = (rule.charge(each, cp.Laplace(epsilon).claim) for each in (account, direct))
-    recounted = rule.recounted(account, child, claim(child), launched)
+    recounted = rule.refunded(account, child, claim(child), launched)
     if isinstance(budget, cp.ApproxDP):
         assert (recounted.basic, recounted.exposed) == (direct.basic, direct.exposed)
         fit = [total <= room for total, room in zip(account.renyi, account.rooms.most, strict=True)]
@@ -63,7 +63,7 @@ def test_a_child_of_the_same_measure_is_recounted(measure):
     rule, child = Filter(measure(1)), Filter(measure("1/2"))
     account = rule.charge(rule.start(), claim(child))
     launched = [claim(Filter(measure("1/10")))]
-    assert rule.recounted(account, child, claim(child), launched) == rule.charge(rule.start(), launched[0])
+    assert rule.refunded(account, child, claim(child), launched) == rule.charge(rule.start(), launched[0])
 
 
 def test_deltas_of_basic_composition_are_returned_too():
@@ -71,7 +71,7 @@ def test_deltas_of_basic_composition_are_returned_too():
     small = claim(Filter(cp.ApproxDP("1/10", "1/10000000"), by="basic"))
     for rule in (Filter(cp.ApproxDP(1, "1/100000")), Filter(cp.ApproxDP(1, "1/100000"), by="basic")):
         account = rule.charge(rule.start(), claim(child))
-        recounted = rule.recounted(account, child, claim(child), [small])
+        recounted = rule.refunded(account, child, claim(child), [small])
         assert recounted.exposed == Fraction(1, 10**7)
         assert recounted.basic == Fraction(1, 10)
 
@@ -93,7 +93,7 @@ def test_deltas_of_basic_composition_are_returned_too():
 def test_where_no_theorem_returns_anything_the_charge_stays(parent, child):
     account = parent.charge(parent.start(), claim(child))
     with pytest.raises(NotCovered, match=r"Returning|no theorem"):
-        parent.recounted(account, child, claim(child), [])
+        parent.refunded(account, child, claim(child), [])
 
 
 def test_a_part_of_the_default_filter_that_is_out_stays_out():
@@ -103,7 +103,7 @@ def test_a_part_of_the_default_filter_that_is_out_stays_out():
     account = rule.charge(rule.start(), claim(child))
     while account.basic <= budget.epsilon:
         account = rule.charge(account, cp.Laplace("1/50").claim)
-    recounted = rule.recounted(account, child, claim(child), [])
+    recounted = rule.refunded(account, child, claim(child), [])
     assert recounted.basic is None and rule.loss(recounted).epsilon > 0
 
 

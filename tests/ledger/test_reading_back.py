@@ -129,9 +129,9 @@ def test_a_budget_that_is_returned_reads_back_and_covers_what_was_launched(budge
             launched.append(loss)
     before = rule.start() + cp.PureDP(Fraction(1, PRIME + 8)) + charge
     claims = [cp.Claim(loss, every_step(), cp.composition.Certificate("", "")) for loss in (charge, *launched)]
-    after = rule.recounted(before, child, claims[0], claims[1:])
+    after = rule.refunded(before, child, claims[0], claims[1:])
     assert decode(encode_checked(after, Account), Account) == after and after.keeps(budget)
-    without = before.recounted(budget, Summand(charge), [])
+    without = before.refunded(budget, Summand(charge), [])
     assert without.total.within(before.total)
 
 

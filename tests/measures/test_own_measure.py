@@ -77,7 +77,7 @@ class TotalVariation(Loss, Value, frozen=True):
         return TotalVariation(self.distance - total.distance) if isinstance(total, TotalVariation) else None
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["TotalVariation", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["TotalVariation", str]:
         total = sum((copies * loss.distance for loss, copies in counted.items()), Fraction(0))
         return TotalVariation(min(Fraction(1), total)), "sum"
 
@@ -102,7 +102,7 @@ class DistanceSum(Accumulator, Value, frozen=True):
     def total(self) -> TotalVariation | Unbounded:
         return TotalVariation(self.distance) if self.distance <= 1 else Unbounded()
 
-    def fitting(self, budget: Loss) -> TotalVariation:
+    def largest_fitting(self, budget: Loss) -> TotalVariation:
         (most,) = self._limits(budget, TotalVariation)
         return TotalVariation(max(Fraction(0), most - self.distance))
 
@@ -224,4 +224,4 @@ def test_a_ledger_stores_it_and_reads_it_back(tmp_path):
 
 def test_an_accumulator_refuses_a_budget_of_another_measure():
     with pytest.raises(InvalidParameter, match="DistanceSum adds up TotalVariation"):
-        DistanceSum().fitting(PureDP(1))
+        DistanceSum().largest_fitting(PureDP(1))

@@ -68,8 +68,8 @@ class Account(Tagged):
 class Accumulator(Account):
     """The sum of one theorem: losses in, total out.
 
-    A new one defines `theorem`, `plus` and `total`, and what a budget of its measure still has room for: `room` if it
-    takes pure launches, `fitting` otherwise. One line in `sums.SUMS` lets budgets of its measure use it.
+    A new one defines `theorem`, `plus` and `total`, and what would still fit into a budget of its measure: `headroom`
+    if it takes pure launches, `largest_fitting` otherwise. One line in `sums.SUMS` lets budgets of its measure use it.
     """
 
     __slots__ = ()
@@ -113,7 +113,7 @@ class Accumulator(Account):
         """Whether the total is within a budget."""
         return self.total.within(budget)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The largest further pure epsilon within a budget of the total's measure, rounded down; 0 for none."""
         return ZERO
 
@@ -121,9 +121,9 @@ class Accumulator(Account):
         """How much the deltas of further launches may add up to; 0 where the sum takes none."""
         return ZERO
 
-    def fitting(self, budget: Loss) -> Loss:
+    def largest_fitting(self, budget: Loss) -> Loss:
         """The largest further loss within a budget, as a refusal shows it: pure, where pure launches are covered."""
-        return PureDP(bounded_down(self.room(budget)))
+        return PureDP(bounded_down(self.headroom(budget)))
 
     def at_distance(self, distance: int) -> "Accumulator":
         """The empty sum by which losses between data at this distance are read; `self` is empty (theory, Groups).
@@ -132,14 +132,14 @@ class Accumulator(Account):
         """
         return self
 
-    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> Self:
+    def refunded(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> Self:
         """The sum with these launches in the place of one charge that no sum of them exceeds (theory, Returning).
 
         Only where losses add up whatever their order; a part that is out for this budget stays out.
 
         >>> from counterpoint.composition.sums import PureSum
         >>> spent = PureSum() + PureDP(0.5) + PureDP(0.1)
-        >>> spent.recounted(PureDP(1), Summand(PureDP(0.5)), [Summand(PureDP(0.2))]).total
+        >>> spent.refunded(PureDP(1), Summand(PureDP(0.5)), [Summand(PureDP(0.2))]).total
         PureDP(0.3)
         """
         return reduce(lambda spent, launch: spent.plus(*launch), launches, self._without(charge))

@@ -103,7 +103,7 @@ class AdvancedSum(Accumulator, Value, frozen=True):
         _, delta = self._limits(budget, ApproxDP)
         return max(ZERO, delta - self.slack - self.exposed)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The root of what V still lacks of the largest one that the budget allows."""
         epsilon, _ = self._limits(budget, ApproxDP)
         if self.slack + self.exposed > self.delta:
@@ -220,17 +220,17 @@ class Limited(Accumulator, Value, frozen=True):
         """Whether the sum does."""
         return self.sum.keeps(budget)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """That of the sum, or none after the last launch."""
-        return ZERO if self._full else self.sum.room(budget)
+        return ZERO if self._full else self.sum.headroom(budget)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """That of the sum, or none after the last launch."""
         return ZERO if self._full else self.sum.delta_left(budget)
 
-    def fitting(self, budget: Loss) -> Loss:
+    def largest_fitting(self, budget: Loss) -> Loss:
         """What fits into the sum, or nothing after the last launch."""
-        return PureDP(0) if self._full else self.sum.fitting(budget)
+        return PureDP(0) if self._full else self.sum.largest_fitting(budget)
 
     def at_distance(self, distance: int) -> Accumulator:
         """That of the sum: a reading counts what was launched."""

@@ -247,13 +247,13 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,
         )
 
-    def recounted(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "BestOfSums":
+    def refunded(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "BestOfSums":
         """The basic sum, the Renyi sums and the deltas with the launches in the place of the charge.
 
         The reserve keeps the charge, because what it pays depends on the order. A sum that has outgrown its room is out
         for good: it is taken out before it could fall below the room again.
         """
-        return replace(super().recounted(budget, charge, launches), left=self.left)
+        return replace(super().refunded(budget, charge, launches), left=self.left)
 
     def _without(self, charge: Summand) -> "BestOfSums":
         """The sums that are in, without a charge that all of them counted, and no reserve."""
@@ -317,7 +317,7 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
         room = union.room_for_deltas(union.budget.delta) if rooms is None else rooms.exposed
         return max(ZERO, room - self.exposed)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """What the part that leaves most leaves."""
         if self.rooms is None:
             return first_room(self.union)
@@ -341,7 +341,7 @@ def first_room(union: Union) -> Fraction:
     nothing = empty.plus(PureDP(0))
     assert nothing.rooms is not None
     orders = nothing._renyi_left(nothing.rooms.read)
-    rooms = [nothing.room(budget), *(pure_below(order, Fraction(left, UNIT)) for order, left in orders)]
+    rooms = [nothing.headroom(budget), *(pure_below(order, Fraction(left, UNIT)) for order, left in orders)]
     return max(epsilon for epsilon in (budget.epsilon, *rooms) if empty.plus(PureDP(epsilon)).keeps(budget))
 
 

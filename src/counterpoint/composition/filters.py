@@ -187,7 +187,7 @@ class Filter(Rule, Value, frozen=True):
             raise self._exceeded(before, claim.loss)
         return after
 
-    def recounted(self, account: Account, child: Rule, charge: Claim, launched: Sequence[Claim]) -> Accumulator:
+    def refunded(self, account: Account, child: Rule, charge: Claim, launched: Sequence[Claim]) -> Accumulator:
         """The account with a child's launches in the place of its charge, where these can never have been more.
 
         A child with a budget in PureDP in every plain sum, one with basic (epsilon, delta) composition in those of an
@@ -201,7 +201,7 @@ class Filter(Rule, Value, frozen=True):
             )
         counted = [Summand(claim.loss, claim.interaction) for claim in launched]
         before = _accumulator(account)
-        after = before.recounted(self.budget, Summand(charge.loss, charge.interaction), counted)
+        after = before.refunded(self.budget, Summand(charge.loss, charge.interaction), counted)
         return after if after.keeps(self.budget) else before  # rounded up launch by launch, it may pass the charge
 
     def _adds_up_as(self, child: "Filter") -> bool:
@@ -213,7 +213,7 @@ class Filter(Rule, Value, frozen=True):
         return sum_for(child.budget) == sum_for(self.budget)
 
     def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:
-        fitting = account.fitting(self.budget)
+        fitting = account.largest_fitting(self.budget)
         spent = f"{account.total!r} of {self.budget!r} is spent"
         return BudgetExceeded(
             f"{loss!r} does not fit: {spent}, and at most {fitting!r} more would fit",
@@ -246,7 +246,7 @@ class Filter(Rule, Value, frozen=True):
         """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""
         spent = _accumulator(account)
         return Remaining(
-            Exact(bounded_down(spent.room(self.budget))), Exact(bounded_down(spent.delta_left(self.budget)))
+            Exact(bounded_down(spent.headroom(self.budget))), Exact(bounded_down(spent.delta_left(self.budget)))
         )
 
     def loss(self, account: Account) -> Loss:

@@ -312,7 +312,7 @@ class OneOrderSum(Accumulator, Value, frozen=True):
         """How much the deltas of further launches may add up to."""
         return max(ZERO, self.terms.room - self.exposed)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """What the part that leaves most leaves."""
         if self.exposed > self.terms.room:
             return ZERO

@@ -73,7 +73,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
         """The sum, at this order."""
         return RenyiDP(self.alpha, self.epsilon)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The epsilon whose Renyi loss is what is left."""
         (epsilon,) = self._limits(budget, RenyiDP)
         return pure_below(self.alpha, epsilon - self.epsilon)
@@ -203,7 +203,7 @@ class ApproximateSum(Accumulator, Value, frozen=True):
         _, delta = self._limits(budget, ApproxDP)
         return max(ZERO, (delta if self.tail is None else self.tail.room) - self.exposed)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """What the larger of the two parts leaves."""
         epsilon, delta = self._limits(budget, ApproxDP)
         if self.exposed > (delta if self.tail is None else self.tail.room):

@@ -145,7 +145,7 @@ class Rule(Tagged):
             ) from None
         return account
 
-    def recounted(self, account: Account, child: "Rule", charge: Claim, launched: Sequence[Claim]) -> Account:
+    def refunded(self, account: Account, child: "Rule", charge: Claim, launched: Sequence[Claim]) -> Account:
         """The account with what was launched under a child's rule in the place of the child's charge.
 
         Nothing more may be launched there. `NotCovered` unless a theorem says that this is as private (theory,

@@ -72,7 +72,7 @@ class PureSum(Accumulator, Value, frozen=True):
         """The sum."""
         return PureDP(self.epsilon)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """What is left, exactly."""
         (epsilon,) = self._limits(budget, PureDP)
         return max(ZERO, epsilon - self.epsilon)
@@ -122,7 +122,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
         """The sum."""
         return zCDP(self.rho)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """sqrt(2 rho) of what is left."""
         (rho,) = self._limits(budget, zCDP)
         return root_below(2 * (rho - self.rho))
@@ -171,7 +171,7 @@ class TCDPSum(Accumulator, Value, frozen=True):
         """The sum and the smallest omega."""
         return self.sum
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """sqrt(2 rho) of what is left."""
         (rho,) = self._limits(budget, tCDP)
         return root_below(2 * (rho - self.sum.rho)) if self.keeps(budget) else ZERO
@@ -215,7 +215,7 @@ class ApproximateZCDPSum(Accumulator, Value, frozen=True):
         """The sums; unbounded once the deltas exceed 1."""
         return ApproxzCDP(self.rho, self.delta) if self.delta <= 1 else Unbounded()
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """sqrt(2 rho) of what is left."""
         rho, delta = self._limits(budget, ApproxzCDP)
         return root_below(2 * (rho - self.rho)) if self.delta <= delta else ZERO
@@ -277,11 +277,11 @@ class GaussianSum(Accumulator, Value, frozen=True):
         """Memoryless: each launch is a postprocessing of a stretch of its own of one Brownian motion with drift."""
         return "memoryless"
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The largest epsilon whose mu^2 is left."""
         return pure_of_gaussian(self._left(budget))
 
-    def fitting(self, budget: Loss) -> GaussianDP:
+    def largest_fitting(self, budget: Loss) -> GaussianDP:
         """The root of what is left of the budget's square."""
         return GaussianDP(root_below(self._left(budget)))
 

@@ -115,7 +115,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
         bound = self._bound(self.variance).upper
         return OneSidedDP(rounded_up(bound), self.delta, self._least) if bound <= LARGEST else None
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The root of what V lacks of the largest one at which the bound is within the budget."""
         epsilon, _ = self._limits(budget, OneSidedDP)
         if self.slack + self.exposed > self.delta:

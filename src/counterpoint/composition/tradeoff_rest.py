@@ -5,7 +5,7 @@ for a `TradeOff` budget keeps the curve that is left and searches, at every laun
 
 >>> from counterpoint import PureDP
 >>> rest = TradeOffRest.for_budget(TradeOff.of_approx(1, 0))
->>> round(float((rest + PureDP(0.25)).room(rest.budget)), 6)
+>>> round(float((rest + PureDP(0.25)).headroom(rest.budget)), 6)
 0.75
 """
 
@@ -134,7 +134,7 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         """Whether a rest was found at every launch."""
         return self.left is not None and self.budget.within(budget)
 
-    def room(self, budget: Loss) -> Fraction:
+    def headroom(self, budget: Loss) -> Fraction:
         """The largest epsilon, cut to 9 digits, whose curve lies above what is left."""
         if self.left is None:
             return ZERO
@@ -150,6 +150,6 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         assert self.left is not None
         return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
 
-    def fitting(self, budget: Loss) -> Loss:
+    def largest_fitting(self, budget: Loss) -> Loss:
         """What is left, itself."""
         return TradeOff(curves.NO_LOSS) if self.left is None else self.left

@@ -502,7 +502,7 @@ class Recounting(Wanted, frozen=True):
         if grant is None or not grant.revoked:
             raise NotAllowed(f"only a revoked grant is recounted: in what is at {child!r} more may be launched")
         launched = [_claim_of(read, (*child, number)) for number in range(inner.launched)]
-        account = composition.rule.recounted(node.account, granted_rule.rule, granted_rule.claim, launched)
+        account = composition.rule.refunded(node.account, granted_rule.rule, granted_rule.claim, launched)
         marked = Row(composition, replace(node, account=account), row.version + 1, row.cursor, row.by, row.of)
         return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 

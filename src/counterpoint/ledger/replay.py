@@ -232,7 +232,7 @@ class Replay:
         self._recounted.add(child)
         inner = self._nodes[child][0]
         try:
-            after = composition.rule.recounted(account, inner.rule, inner.claim, self._granted[child])
+            after = composition.rule.refunded(account, inner.rule, inner.claim, self._granted[child])
         except CounterpointError as error:
             raise self._wrong(entry, f"a recount that no theorem covers ({type(error).__name__})") from None
         self._nodes[parent] = (composition, after, launched)
@@ -245,7 +245,7 @@ class Replay:
             if parts[0] == "recount":
                 child = (*parts[1], parts[2])
                 inner = self._node(entry, child)[0]
-                composition.rule.recounted(account, inner.rule, inner.claim, self._granted.get(child, []))
+                composition.rule.refunded(account, inner.rule, inner.claim, self._granted.get(child, []))
             elif parts[0] in ("launch", "delegation", "question"):
                 _, _, mechanism, data = _launched(entry)
                 composition.admit(account, mechanism, data)

@@ -105,7 +105,7 @@ class ApproxDP(Loss, Value, frozen=True):
     theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["ApproxDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["ApproxDP", str]:
         """Basic composition; `compose.optimal` has a whole curve."""
         epsilon = sum((copies * loss.epsilon for loss, copies in counted.items()), Fraction(0))
         delta = sum((copies * loss.delta for loss, copies in counted.items()), Fraction(0))
@@ -216,9 +216,9 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
     theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> "tuple[ApproxDP, str]":
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> "tuple[ApproxDP, str]":
         """Basic composition of the (epsilon, delta)-DP that it implies."""
-        return ApproxDP.together({loss._as_approx(): copies for loss, copies in counted.items()})
+        return ApproxDP.compose_fixed({loss._as_approx(): copies for loss, copies in counted.items()})
 
     def _both_sides(self, epsilon: Fraction) -> Fraction:
         return self.delta

@@ -85,7 +85,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
         return zCDP(max(Fraction(0), self.rho - total.rho)) if isinstance(total, zCDP) else None
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["zCDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["zCDP", str]:
         """The sum of rhos (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)."""
         return zCDP(rounded_up(sum((copies * loss.rho for loss, copies in counted.items()), Fraction(0)))), "sum"
 
@@ -180,7 +180,7 @@ class tCDP(DivergenceBound, Value, frozen=True):
         return isinstance(budget, tCDP) and self.rho <= budget.rho and self.omega >= budget.omega
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["tCDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["tCDP", str]:
         """The sum of rhos, up to the smallest omega (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)."""
         rho = rounded_up(sum((copies * loss.rho for loss, copies in counted.items()), Fraction(0)))
         return tCDP(rho, min(loss.omega for loss in counted)), "sum"
@@ -247,7 +247,7 @@ class ApproxzCDP(Loss, Value, frozen=True):
         return self.rho, self.delta
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple[Loss, str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple[Loss, str]:
         """None: slots, parts and composites may hold mechanisms that interact."""
         raise NotCovered(
             "approximate zCDP adds up for mechanisms that answer once alone (Whitehouse et al. 2023, Thm 7), and what "

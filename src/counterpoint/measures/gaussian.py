@@ -109,7 +109,7 @@ class GaussianDP(Loss, Value, frozen=True):
     )
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:
         """The root of the sum of squares (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
         squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), Fraction(0))
         return GaussianDP(rounded_up(sqrt_up(squares))), "root of the sum of squares"

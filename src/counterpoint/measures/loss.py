@@ -141,7 +141,7 @@ class Loss(Tagged):
     # What losses of this measure cost together if they are fixed in advance.
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> "tuple[Loss, str]":
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> "tuple[Loss, str]":
         """What losses of this measure cost together if they are fixed in advance, and by which rule."""
         raise NotCovered(
             f"no theorem composes {cls.__name__} losses as they are; convert them to one measure first, "
@@ -152,7 +152,7 @@ class Loss(Tagged):
     """What the cost of losses of this measure that are fixed in advance rests on, as a certificate cites it."""
 
     slow_to_compose: ClassVar[bool] = False
-    """Whether `together` may take long, so that it is not computed only to see whether it is covered."""
+    """Whether `compose_fixed` may take long, so that it is not computed only to see whether it is covered."""
 
     @property
     def needs_finite_communication(self) -> bool:

@@ -71,7 +71,7 @@ class PureDP(Loss, Value, frozen=True):
     theorem_if_fixed: ClassVar[str] = OPTIMAL
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["PureDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["PureDP", str]:
         """The sum of epsilons; `compose.optimal` has a whole curve."""
         return PureDP(sum((copies * loss.epsilon for loss, copies in counted.items()), Fraction(0))), "sum"
 

@@ -205,7 +205,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         return replace(self, epsilon=Fraction(0)).within(threshold)
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["RenyiDP", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["RenyiDP", str]:
         """The sum, at the one order that they all have (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)."""
         orders = {loss.alpha for loss in counted}
         if len(orders) > 1:

@@ -173,7 +173,7 @@ class TradeOff(Loss, Value, frozen=True):
     slow_to_compose: ClassVar[bool] = True
 
     @classmethod
-    def together(cls, counted: Mapping[Self, int]) -> tuple["TradeOff", str]:
+    def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["TradeOff", str]:
         """The tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
         (first, *rest) = [loss.tensor_power(copies) for loss, copies in counted.items()]
         for other in rest:

@@ -183,7 +183,7 @@ class _Reading:
         assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, Node)
         rows = (self._row((*path, number)) for number in range(child.state.launched))
         claims = [row.mechanism.claim for row in rows if row is not None]
-        return self._rule.recounted(self._account, child.mechanism.rule, child.mechanism.claim, claims)
+        return self._rule.refunded(self._account, child.mechanism.rule, child.mechanism.claim, claims)
 
     def _ask(self, at: int, fact: Fact) -> TimelineEvent:
         line = self._lines[fact.path]

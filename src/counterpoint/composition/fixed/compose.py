@@ -108,7 +108,7 @@ def summed(counted: Mapping[Loss, int]) -> Loss:
 def _by_own_rule(counted: Mapping[Loss, int]) -> Total:
     measures = {type(loss) for loss in counted}
     if len(measures) == 1:
-        return Total(*measures.pop().together(counted))
+        return Total(*measures.pop().compose_fixed(counted))
     names = ", ".join(sorted(measure.__name__ for measure in measures))
     raise NotCovered(
         f"no theorem composes {names} losses as they are; convert them to one measure first, "
@@ -127,7 +127,7 @@ def basic(losses: Iterable[Loss]) -> Composed:
 
 
 def _basic(parts: Parts) -> Total:
-    return Total(*ApproxDP.together({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in parts}))
+    return Total(*ApproxDP.compose_fixed({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in parts}))
 
 
 def advanced(losses: Iterable[Loss]) -> Composed:

@@ -416,7 +416,7 @@ class OptimalParts(Optimal, frozen=True):
         """The group loss of all parts together, as one loss; itself for one unit."""
         if size == 1:
             return self
-        total, _ = ApproxDP.together({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in self.parts})
+        total, _ = ApproxDP.compose_fixed({ApproxDP(epsilon, delta): copies for epsilon, delta, copies in self.parts})
         assert isinstance(total, ApproxDP)
         return total.group(size) if total.delta else PureDP(total.epsilon).group(size)
 

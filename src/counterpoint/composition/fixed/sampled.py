@@ -78,7 +78,7 @@ class SampledGaussians(Composed, Value, frozen=True):
         counted: Counter[GaussianDP] = Counter()
         for mu, _, copies in self.steps:
             counted[GaussianDP(mu)] += copies
-        return GaussianDP.together(counted)[0]
+        return GaussianDP.compose_fixed(counted)[0]
 
     def _delta_above(self, epsilon: Fraction) -> Decimal:
         """The larger direction, and no more than on all units."""

@@ -1,8 +1,8 @@
 """Relations: which pairs of message sequences are neighbours. One family in each file, all of them in one place here.
 
-`Steps` limits how many messages differ, `FirstMessage` which, `MinSeparation` how far from each other, `OneWay` in which
-direction, and `Sparse` and `Static` how many children of a composition they reach; `OfSample` is about messages from a
-sample of the units, and `Predicate` is any function of the pairs.
+`Steps` limits how many messages differ, `FirstMessage` which, `MinSeparation` how far from each other, `OneWay` in
+which direction, and `Sparse` and `Static` how many children of a composition they reach; `OfSample` is about messages
+from a sample of the units, and `Predicate` is any function of the pairs.
 
 >>> from counterpoint.privacy.messages import Update
 >>> event_level = one_step()
