@@ -13,7 +13,7 @@ import counterpoint as cp
 from counterpoint.composition.odometers import truncated
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 from counterpoint.privacy.messages import Ask, Gap, Message, To
 from counterpoint.privacy.relations import Pair, Relation, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.verify.exact_loss import ExactLoss, exact
@@ -51,7 +51,7 @@ def _refused(session: cp.Session, mechanism: cp.Laplace) -> str:
 
 
 def _step(what: str, happened: str, session: cp.Session) -> str:
-    return f"| {what} | {happened} | {session.loss!r} | {spell(session.remaining.epsilon)} |"
+    return f"| {what} | {happened} | {session.loss!r} | {format_number(session.remaining.epsilon)} |"
 
 
 def interleaved() -> float:
@@ -180,7 +180,7 @@ def written() -> str:
     """The page."""
     read, kept = readings()
     rows = [
-        f"| {n} | 1/7 | {_both(doors(n))} | {_both(charged(n))} | {spell(doors(n, first_pair=True))} |"
+        f"| {n} | 1/7 | {_both(doors(n))} | {_both(charged(n))} | {format_number(doors(n, first_pair=True))} |"
         for n in (1, 2, 3)
     ]
     return TEXT.format(

@@ -15,7 +15,7 @@ from docs.peers import ACCOUNTANTS, by_pld, value
 from docs.tightness_figures import plot_odometers, plot_ratios
 
 import counterpoint as cp
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 
 HERE = Path(__file__).parent
 DELTA = Fraction(1, 10**6)
@@ -152,7 +152,7 @@ def mixed_table(found: dict[Workload, dict[str, float | None]]) -> str:
     for workload, row in found.items():
         cells = [_number(row[name], workload) for name in MIXED]
         held_out = "held out" if workload.held_out else ""
-        under = f"({spell(workload.budget.epsilon)}, {spell(workload.budget.delta)})"
+        under = f"({format_number(workload.budget.epsilon)}, {format_number(workload.budget.delta)})"
         lines.append(f"| {under} | {_launched(workload)} | {' | '.join(cells)} | {held_out} |")
     return "\n".join(lines)
 

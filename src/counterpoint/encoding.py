@@ -24,7 +24,7 @@ from msgspec.structs import astuple
 
 from counterpoint.errors import CounterpointError, InvalidParameter, SecretLeak
 from counterpoint.lazy import load
-from counterpoint.numbers import Exact, spell
+from counterpoint.numbers import Exact, format_number
 from counterpoint.numbers.exact import must_be_storable, read_stored
 from counterpoint.numbers.parameters import read_before_checks
 
@@ -216,7 +216,7 @@ def show(value: object) -> str:
     "(0.5, 'a', (3,))"
     """
     if isinstance(value, Fraction):
-        return spell(value)
+        return format_number(value)
     if type(value) is tuple:
         return f"({', '.join(map(show, value))}{',' if len(value) == 1 else ''})"
     return repr(value)

@@ -39,7 +39,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms import Concurrent
 from counterpoint.mechanisms.composite_parts import Part
 from counterpoint.mechanisms.mechanism import Left, Mechanism
-from counterpoint.numbers import Interval, spell
+from counterpoint.numbers import Interval, format_number
 from counterpoint.numbers.exact import added_up, whole
 from counterpoint.numbers.parameters import Probability
 from counterpoint.privacy.claims import Interaction, claim
@@ -55,7 +55,7 @@ class TotalVariation(Loss, Value, frozen=True):
     distance: Probability
 
     def __repr__(self) -> str:
-        return f"TotalVariation({spell(self.distance)})"
+        return f"TotalVariation({format_number(self.distance)})"
 
     def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         return ApproxDP(0, self.distance)._epsilon_bounds(delta)
@@ -83,7 +83,7 @@ class TotalVariation(Loss, Value, frozen=True):
 
     @property
     def example(self) -> str:
-        return f"Leak({spell(self.distance)})"
+        return f"Leak({format_number(self.distance)})"
 
 
 class DistanceSum(Accumulator, Value, frozen=True):

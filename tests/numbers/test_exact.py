@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoint.errors import CounterpointError, InvalidParameter
-from counterpoint.numbers import Exact, exact, float_down, float_up, spell
+from counterpoint.numbers import Exact, exact, float_down, float_up, format_number
 from counterpoint.numbers.exact import at_least, bounded_up, positive, probability, whole
 
 finite_floats = st.floats(allow_nan=False, allow_infinity=False)
@@ -127,14 +127,14 @@ def test_rounding_up_keeps_what_a_person_typed():
     st.integers(0, 20),
 )
 def test_short_numbers_are_spelled_exactly_and_read_back(value, places):
-    assert exact(spell(value)) == value
+    assert exact(format_number(value)) == value
     tiny = Fraction(value.numerator, 10**places)
-    assert exact(spell(tiny)) == tiny
+    assert exact(format_number(tiny)) == tiny
 
 
 @given(st.fractions())
 def test_long_numbers_are_spelled_about_right_and_say_so(value):
-    text = spell(value)
+    text = format_number(value)
     about = exact(text.removeprefix("~"))
     assert about == value or (text.startswith("~") and abs(about - value) <= abs(value) / 10**5)
     assert len(text) < 25
@@ -152,5 +152,5 @@ def test_bounded_sums_never_shrink(above, below):
 def test_an_exact_number_is_a_fraction_that_is_written_so_that_it_can_be_read_back(value):
     number = Exact(value)
     assert number == value and hash(number) == hash(value) and exact(str(number)) == value
-    assert "Fraction" not in repr(number) and repr(number) == spell(value)
+    assert "Fraction" not in repr(number) and repr(number) == format_number(value)
     assert type(number + 1) is Fraction, "what is computed from it is a plain fraction"

@@ -10,7 +10,7 @@ import counterpoint as cp
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.engines.engine import KeptTables
 from counterpoint.errors import InvalidParameter, NotCovered, SecretLeak
-from counterpoint.privacy.samples import Sample, SampleKey, spelled
+from counterpoint.privacy.samples import Sample, SampleKey, length_prefixed
 from counterpoint.privacy.secret import reveal
 
 HALF = Sample("1/2", SampleKey(2**255 + 17))
@@ -124,7 +124,7 @@ def test_a_rate_is_above_0_and_below_1(rate):
 
 
 def test_no_name_spelled_behind_its_length_begins_another():
-    names = [spelled(name) for name in ("", "1", "1:", "11", "ann", "anna")]
+    names = [length_prefixed(name) for name in ("", "1", "1:", "11", "ann", "anna")]
     assert not any(a != b and b.startswith(a) for a in names for b in names)
 
 

@@ -17,7 +17,7 @@ from counterpoint.encoding import Plain
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
-from counterpoint.numbers.exact import exact, spell
+from counterpoint.numbers.exact import exact, format_number
 from counterpoint.queries.request import Prepared
 
 SURE = Fraction(95, 100)
@@ -52,7 +52,7 @@ class Reason:
             return f"{chosen!r} keeps {self.wanted} and lowers the budget least; also looked at: {also}"
 
         def error(mechanism: Mechanism) -> str:
-            return f"{mechanism!r} with {spell(exact(least_error(mechanism, prepared)))}"
+            return f"{mechanism!r} with {format_number(exact(least_error(mechanism, prepared)))}"
 
         least = (
             "needs the fewest units for a key"

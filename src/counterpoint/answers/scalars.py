@@ -34,7 +34,7 @@ from counterpoint.answers.provenance import SURE, Answer, Provenance
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Exact, Number
-from counterpoint.numbers.exact import exact, spell
+from counterpoint.numbers.exact import exact, format_number
 
 MOSTLY_NOISE = "mostly noise"
 """What displays say beside a number that is smaller than its error at 95 %."""
@@ -86,7 +86,7 @@ def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
     """A signal-to-noise ratio, which is at least 0."""
     ratio = exact(given, what)
     if ratio < 0:
-        raise InvalidParameter(f"{what} must be at least 0, but {spell(ratio)} was given")
+        raise InvalidParameter(f"{what} must be at least 0, but {format_number(ratio)} was given")
     return ratio
 
 
@@ -221,7 +221,7 @@ class Choice(Answer):
 
     def _shown(self, value: str) -> str:
         measured = "" if self.units is None else f" {self.units}"
-        return f"{value}{measured} (rank +- {spell(Fraction(self.rank_error()))} rows){self._mark}"
+        return f"{value}{measured} (rank +- {format_number(Fraction(self.rank_error()))} rows){self._mark}"
 
 
 class IntChoice(Choice, int):

@@ -36,7 +36,7 @@ from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParame
 from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import Exact, spell
+from counterpoint.numbers import Exact, format_number
 from counterpoint.numbers.exact import bounded_down, exact, whole
 from counterpoint.numbers.parameters import OrderOrNone, PositiveOrNone, default
 from counterpoint.privacy.certificates import Certificate
@@ -121,7 +121,8 @@ class Filter(Rule, Value, frozen=True):
             raise InvalidParameter(f"{by} needs a delta above 0 in the budget; with none, use basic")
         if self.slack is not None and (self.slack > budget.delta or self.slack >= 1):
             raise InvalidParameter(
-                f"slack must be below 1 and at most the budget's delta {spell(budget.delta)}, not {spell(self.slack)}"
+                f"slack must be below 1 and at most the budget's delta {format_number(budget.delta)}, not "
+                f"{format_number(self.slack)}"
             )
         if by in ("advanced", "gaussian") and self.alpha is not None:
             raise InvalidParameter(f"{by} composition has no Renyi order: leave out alpha")
@@ -142,8 +143,10 @@ class Filter(Rule, Value, frozen=True):
             shown = [repr(budget), f"empty={self.empty!r}"]
             return f"Filter({', '.join(shown + self._shown_limits())})"
         chosen = [f"by={by!r}"] if by != Filter(budget).by else []
-        chosen += [f"slack={spell(slack)}"] if slack is not None and slack != Filter(budget, by).slack else []
-        chosen += [f"alpha={spell(alpha)}"] if alpha is not None and alpha != Filter(budget, by, slack).alpha else []
+        chosen += [f"slack={format_number(slack)}"] if slack is not None and slack != Filter(budget, by).slack else []
+        chosen += (
+            [f"alpha={format_number(alpha)}"] if alpha is not None and alpha != Filter(budget, by, slack).alpha else []
+        )
         return f"Filter({', '.join([repr(self.budget), *chosen, *self._shown_limits()])})"
 
     def _shown_limits(self) -> list[str]:

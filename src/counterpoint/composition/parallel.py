@@ -69,7 +69,7 @@ from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered, Re
 from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import EpsilonDelta, Loss
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 from counterpoint.numbers.exact import bounded_up
 from counterpoint.numbers.parameters import Parameter, PositiveInt, ProbabilityOrNone, Read, default
 from counterpoint.privacy.certificates import Certificate
@@ -251,7 +251,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
         """What was chosen otherwise than by default."""
         each = list(self.each) if isinstance(self.each, tuple) else self.each
         shown = [f"Parallel({self.k}, each={each!r}"]
-        shown += [] if self.delta_total is None else [f"delta_total={spell(self.delta_total)}"]
+        shown += [] if self.delta_total is None else [f"delta_total={format_number(self.delta_total)}"]
         shown += ["first_pair=True"] if self.first_pair else []
         shown += [] if self.symmetric else ["symmetric=False"]
         return ", ".join(shown) + ")"
@@ -269,7 +269,8 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
             if delta and self.delta_total is None:
                 raise NotCovered(
                     f"{loss!r} in parallel on changing data needs delta_total, to which every created mechanism's "
-                    f"delta is charged (Henzinger et al. 2024, Thm 5.4): {spell(100 * delta)} is enough for 100 of "
+                    f"delta is charged (Henzinger et al. 2024, Thm 5.4): {format_number(100 * delta)} is enough "
+                    "for 100 of "
                     "them. PureDP needs none, nor do static data such as a table (first_pair=True; Henzinger et al. "
                     "2024, Thm 5.14)"
                 )
@@ -316,7 +317,7 @@ class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
                 return self._with(account, place, exposed)
         raise BudgetExceeded(
             f"one more {claim.loss!r} would bring the deltas of all created mechanisms beyond delta_total "
-            f"{spell(self.delta_total)} (Henzinger et al. 2024, Thm 5.4 charges every one of them)",
+            f"{format_number(self.delta_total)} (Henzinger et al. 2024, Thm 5.4 charges every one of them)",
             requested=claim.loss,
             remaining=self.delta_total - account.exposed,
         )

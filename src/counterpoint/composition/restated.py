@@ -43,7 +43,7 @@ from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 from counterpoint.numbers.parameters import Probability, Rate
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
@@ -115,7 +115,8 @@ class Converted(RestatedRule, Value, frozen=True):
     def promise(self, relation: Relation) -> Certificate:
         """The rule's promise, converted."""
         return Certificate(
-            f"{self.bound(relation)!r}: what {self.rule.bound(relation)!r} implies at delta = {spell(self.delta)}",
+            f"{self.bound(relation)!r}: what {self.rule.bound(relation)!r} implies at delta = "
+            f"{format_number(self.delta)}",
             "the conversion of the loss, against every analyst (Haney et al. 2023, Lemma 4.5)",
             (self.rule.promise(relation),),
         )

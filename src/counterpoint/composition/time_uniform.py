@@ -42,7 +42,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures import OneSidedDP, ProbabilisticDP, PureDP, Unbounded
 from counterpoint.measures.loss import EpsilonDelta, Loss
-from counterpoint.numbers import Interval, Precision, float_up, precision, spell
+from counterpoint.numbers import Interval, Precision, float_up, format_number, precision
 from counterpoint.numbers.exact import LARGEST, added_up
 from counterpoint.numbers.rounding import DIGITS, crossing, root_below, rounded_down, rounded_up
 from counterpoint.privacy.certificates import Certificate
@@ -133,7 +133,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
         reading = self._reading
         if reading is None:
             return super().certificate
-        delta, both = spell(self.delta), float_up(reading.two_sided().delta)
+        delta, both = format_number(self.delta), float_up(reading.two_sided().delta)
         promise = "at all times at once, in either world: the loss ever exceeds its bound with probability at most"
         return Certificate(
             f"{reading!r} for the launches so far, {promise} {delta} (to either side {both})", self.theorem

@@ -57,7 +57,7 @@ from counterpoint.local.users import Answers, Crowd, Meeting, Query
 from counterpoint.measures import PureDP
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import spell
+from counterpoint.numbers.exact import format_number
 from counterpoint.numbers.parameters import Positive, PositiveInt
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
@@ -297,7 +297,8 @@ class BlockResponse(OneValue, Value, frozen=True):
             raise InvalidParameter(f"values have at most {MOST_BITS} bits, not {self.bits}")
         if self.epsilon < LEAST_EPSILON:
             raise InvalidParameter(
-                f"epsilon must be at least {spell(LEAST_EPSILON)} for an answer, but {spell(self.epsilon)} was given"
+                f"epsilon must be at least {format_number(LEAST_EPSILON)} for an answer, but "
+                f"{format_number(self.epsilon)} was given"
             )
 
     @property

@@ -55,7 +55,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.measures.loss import OPTIMAL, Loss
 from counterpoint.measures.pure import PureDP
-from counterpoint.numbers import Interval, Number, certify, precision, spell
+from counterpoint.numbers import Interval, Number, certify, format_number, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import NonNegative, Probability, default
 from counterpoint.numbers.rounding import DIGITS, rounded_up
@@ -72,7 +72,7 @@ class ApproxDP(Loss, Value, frozen=True):
     delta: Probability
 
     def __repr__(self) -> str:
-        return f"ApproxDP({spell(self.epsilon)}, {spell(self.delta)})"
+        return f"ApproxDP({format_number(self.epsilon)}, {format_number(self.delta)})"
 
     def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """What the exposures leave of delta buys epsilon as in pure DP; below delta there is none."""
@@ -211,7 +211,7 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
     delta: Probability
 
     def __repr__(self) -> str:
-        return f"ProbabilisticDP({spell(self.epsilon)}, {spell(self.delta)})"
+        return f"ProbabilisticDP({format_number(self.epsilon)}, {format_number(self.delta)})"
 
     theorem_if_fixed: ClassVar[str] = OPTIMAL
 
@@ -236,8 +236,8 @@ class OneSidedDP(Probabilistic, Value, frozen=True):
     least: NonNegative = default(Fraction(0))
 
     def __repr__(self) -> str:
-        least = f", least={spell(self.least)}" if self.least else ""
-        return f"OneSidedDP({spell(self.epsilon)}, {spell(self.delta)}{least})"
+        least = f", least={format_number(self.least)}" if self.least else ""
+        return f"OneSidedDP({format_number(self.epsilon)}, {format_number(self.delta)}{least})"
 
     def two_sided(self) -> ProbabilisticDP:
         """What holds from both sides and at all times at once: (epsilon, delta (1 + e^-least)).

@@ -39,7 +39,7 @@ from counterpoint.errors import NotCovered
 from counterpoint.measures.divergences import best_order_for_delta, best_order_for_epsilon
 from counterpoint.measures.loss import Loss
 from counterpoint.measures.renyi import DivergenceBound
-from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
+from counterpoint.numbers import Interval, Number, certify, float_up, format_number, precision
 from counterpoint.numbers.exact import probability, whole
 from counterpoint.numbers.parameters import NonNegative, Order, Probability
 from counterpoint.numbers.rounding import DIGITS, crossing, rounded_up, short
@@ -55,7 +55,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
     rho: NonNegative
 
     def __repr__(self) -> str:
-        return f"zCDP({spell(self.rho)})"
+        return f"zCDP({format_number(self.rho)})"
 
     def standard_epsilon_at(self, delta: Number) -> float:
         """The older conversion, for reference: rho + 2 sqrt(rho log(1/delta)) (Bun and Steinke 2016, Prop 1.3).
@@ -92,7 +92,7 @@ class zCDP(DivergenceBound, Value, frozen=True):
     @property
     def example(self) -> str:
         """Gaussian noise."""
-        return f"Gaussian(rho={spell(self.rho)})"
+        return f"Gaussian(rho={format_number(self.rho)})"
 
     def _advice(self) -> str:
         return "use as_approx(delta), as_renyi(alpha) or as_tcdp(omega)"
@@ -148,7 +148,7 @@ class tCDP(DivergenceBound, Value, frozen=True):
     omega: Order
 
     def __repr__(self) -> str:
-        return f"tCDP(rho={spell(self.rho)}, omega={spell(self.omega)})"
+        return f"tCDP(rho={format_number(self.rho)}, omega={format_number(self.omega)})"
 
     def group(self, size: int) -> "tCDP":
         """A unit of m places: (m^2 rho, omega/m), as long as omega/m is above 1 (Bun et al. 2018).
@@ -216,7 +216,7 @@ class ApproxzCDP(Loss, Value, frozen=True):
     delta: Probability
 
     def __repr__(self) -> str:
-        return f"ApproxzCDP({spell(self.rho)}, {spell(self.delta)})"
+        return f"ApproxzCDP({format_number(self.rho)}, {format_number(self.delta)})"
 
     def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
         """What zCDP has at the delta that the exception leaves."""

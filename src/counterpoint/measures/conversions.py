@@ -29,7 +29,7 @@ from counterpoint.measures.loss import CONVERSIONS, EpsilonDelta, Loss
 from counterpoint.measures.pure import PureDP
 from counterpoint.measures.renyi import RenyiDP
 from counterpoint.measures.tradeoff import TradeOff
-from counterpoint.numbers import Interval, Number, Precision, certify, spell
+from counterpoint.numbers import Interval, Number, Precision, certify, format_number
 from counterpoint.numbers.exact import above_one, at_least, probability, whole
 from counterpoint.numbers.rounding import DIGITS, rounded_up
 
@@ -93,7 +93,7 @@ def _any_as_approx(loss: Loss, delta: Number) -> ApproxDP:
     allowed = probability(delta, "delta")
     epsilon = loss._least_epsilon(allowed)
     if epsilon is None:
-        raise NotCovered(f"{loss!r} has no finite epsilon at delta = {spell(allowed)}; try a larger delta")
+        raise NotCovered(f"{loss!r} has no finite epsilon at delta = {format_number(allowed)}; try a larger delta")
     return ApproxDP(epsilon, allowed)
 
 
@@ -139,7 +139,8 @@ def _approx_as_probabilistic(loss: ApproxDP, epsilon: Number) -> ProbabilisticDP
         return loss.as_pure().as_probabilistic(target)
     if target <= loss.epsilon:
         raise loss._no_conversion(
-            f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon above {spell(loss.epsilon)}"
+            f"ProbabilisticDP at epsilon {format_number(target)}",
+            f"choose an epsilon above {format_number(loss.epsilon)}",
         )
     return ProbabilisticDP(target, min(Fraction(1), _tail_beyond(loss.epsilon, loss.delta, target)))
 
@@ -167,7 +168,8 @@ def _from(loss: Loss, least: Fraction, epsilon: Number | None) -> Fraction:
     target = least if epsilon is None else at_least(epsilon, 0, "epsilon")
     if target < least:
         raise loss._no_conversion(
-            f"ProbabilisticDP at epsilon {spell(target)}", f"choose an epsilon of at least {spell(least)}"
+            f"ProbabilisticDP at epsilon {format_number(target)}",
+            f"choose an epsilon of at least {format_number(least)}",
         )
     return target
 
@@ -235,7 +237,9 @@ def _tcdp_as_renyi(loss: tCDP, alpha: Number) -> RenyiDP:
     """
     order = above_one(alpha, "alpha")
     if order >= loss.omega and loss.rho:
-        raise loss._no_conversion(f"RenyiDP at order {spell(order)}", f"choose an order below {spell(loss.omega)}")
+        raise loss._no_conversion(
+            f"RenyiDP at order {format_number(order)}", f"choose an order below {format_number(loss.omega)}"
+        )
     return RenyiDP(order, rounded_up(order * loss.rho))
 
 
@@ -247,7 +251,9 @@ def _renyi_as_renyi(loss: RenyiDP, alpha: Number) -> RenyiDP:
     """
     order = above_one(alpha, "alpha")
     if order > loss.alpha and loss.epsilon:
-        raise loss._no_conversion(f"RenyiDP at order {spell(order)}", f"choose an order of at most {spell(loss.alpha)}")
+        raise loss._no_conversion(
+            f"RenyiDP at order {format_number(order)}", f"choose an order of at most {format_number(loss.alpha)}"
+        )
     return RenyiDP(order, loss.epsilon)
 
 
@@ -307,7 +313,9 @@ def _tcdp_as_tcdp(loss: tCDP, omega: Number) -> tCDP:
     """The same rho, claimed only below a smaller omega."""
     order = above_one(omega, "omega")
     if order > loss.omega and loss.rho:
-        raise loss._no_conversion(f"tCDP up to order {spell(order)}", f"choose an order below {spell(loss.omega)}")
+        raise loss._no_conversion(
+            f"tCDP up to order {format_number(order)}", f"choose an order below {format_number(loss.omega)}"
+        )
     return tCDP(loss.rho, order)
 
 

@@ -38,7 +38,7 @@ from counterpoint.measures.gaussian_curve import (
 )
 from counterpoint.measures.loss import Loss
 from counterpoint.measures.pure import PureDP
-from counterpoint.numbers import Interval, Number, precision, spell, sqrt_up
+from counterpoint.numbers import Interval, Number, format_number, precision, sqrt_up
 from counterpoint.numbers.exact import at_least, probability, whole
 from counterpoint.numbers.parameters import NonNegative, Positive, Rate
 from counterpoint.numbers.rounding import DIGITS, certified_delta, root_below, rounded_down, rounded_up
@@ -54,7 +54,7 @@ class GaussianDP(Loss, Value, frozen=True):
     mu: NonNegative
 
     def __repr__(self) -> str:
-        return f"GaussianDP({spell(self.mu)})"
+        return f"GaussianDP({format_number(self.mu)})"
 
     @classmethod
     def for_budget(cls, epsilon: Number, delta: Number) -> "GaussianDP":
@@ -140,7 +140,7 @@ class SampledGaussianDP(Loss, Value, frozen=True):
     rate: Rate
 
     def __repr__(self) -> str:
-        return f"SampledGaussianDP({spell(self.mu)}, {spell(self.rate)})"
+        return f"SampledGaussianDP({format_number(self.mu)}, {format_number(self.rate)})"
 
     @property
     def of_all(self) -> "GaussianDP":

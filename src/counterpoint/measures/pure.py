@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 from counterpoint.encoding import Value
 from counterpoint.measures.divergences import delta_below, pure_near
 from counterpoint.measures.loss import OPTIMAL, Loss
-from counterpoint.numbers import Interval, Precision, certify, precision, spell
+from counterpoint.numbers import Interval, Precision, certify, format_number, precision
 from counterpoint.numbers.exact import LARGEST, whole
 from counterpoint.numbers.parameters import NonNegative
 from counterpoint.numbers.rounding import DIGITS, largest_short, rounded_up
@@ -39,7 +39,7 @@ class PureDP(Loss, Value, frozen=True):
     epsilon: NonNegative
 
     def __repr__(self) -> str:
-        return f"PureDP({spell(self.epsilon)})"
+        return f"PureDP({format_number(self.epsilon)})"
 
     def _epsilon_bounds(self, delta: Fraction) -> Interval:
         """Where the hockey stick of randomized response falls to delta."""
@@ -78,7 +78,7 @@ class PureDP(Loss, Value, frozen=True):
     @property
     def example(self) -> str:
         """Laplace noise."""
-        return f"Laplace(epsilon={spell(self.epsilon)})"
+        return f"Laplace(epsilon={format_number(self.epsilon)})"
 
     def _follows_from(self, loss: Loss) -> bool:
         return loss._covers(self.epsilon, Fraction(0))

@@ -35,7 +35,7 @@ from counterpoint.errors import NotCovered
 from counterpoint.measures.bernoulli_pairs import worst_delta, worst_epsilon
 from counterpoint.measures.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import Interval, Number, certify, float_up, precision, spell
+from counterpoint.numbers import Interval, Number, certify, float_up, format_number, precision
 from counterpoint.numbers.exact import probability, whole
 from counterpoint.numbers.parameters import NonNegative, Order
 from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_up
@@ -155,7 +155,7 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
     epsilon: NonNegative
 
     def __repr__(self) -> str:
-        return f"RenyiDP(alpha={spell(self.alpha)}, epsilon={spell(self.epsilon)})"
+        return f"RenyiDP(alpha={format_number(self.alpha)}, epsilon={format_number(self.epsilon)})"
 
     def standard_epsilon_at(self, delta: Number) -> float:
         """The older conversion, for reference: epsilon + log(1/delta)/(alpha-1) (Mironov 2017, Prop 3).
@@ -209,7 +209,9 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
         """The sum, at the one order that they all have (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)."""
         orders = {loss.alpha for loss in counted}
         if len(orders) > 1:
-            raise NotCovered(f"Renyi losses add at one order only; give them all as_renyi({spell(min(orders))})")
+            raise NotCovered(
+                f"Renyi losses add at one order only; give them all as_renyi({format_number(min(orders))})"
+            )
         epsilon = rounded_up(sum((copies * loss.epsilon for loss, copies in counted.items()), Fraction(0)))
         return RenyiDP(min(orders), epsilon), "sum"
 

@@ -23,7 +23,7 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import curves
 from counterpoint.measures.divergences import approximate_divergence
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import Interval, Number, Precision, certify, float_up, precision, spell
+from counterpoint.numbers import Interval, Number, Precision, certify, float_up, format_number, precision
 from counterpoint.numbers.exact import above_one, at_least, exact, probability, whole
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.numbers.rounding import DIGITS, certified_delta, rounded_down, rounded_up
@@ -65,7 +65,7 @@ class TradeOff(Loss, Value, frozen=True):
     vertices: Vertices
 
     def __repr__(self) -> str:
-        return f"TradeOff([{', '.join(f'({spell(a)}, {spell(b)})' for a, b in self.vertices)}])"
+        return f"TradeOff([{', '.join(f'({format_number(a)}, {format_number(b)})' for a, b in self.vertices)}])"
 
     @classmethod
     def between(cls, first: Sequence[Number], second: Sequence[Number]) -> "TradeOff":

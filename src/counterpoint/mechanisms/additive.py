@@ -28,7 +28,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.measures import GaussianDP, PureDP, zCDP
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
 from counterpoint.mechanisms.tails import each_may_fail, gaussian_within, laplace_beyond, rounded_normal_within
-from counterpoint.numbers import Number, spell, sqrt_up
+from counterpoint.numbers import Number, format_number, sqrt_up
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import (
     Parameter,
@@ -119,7 +119,7 @@ def _two_ends(given: object, what: str) -> tuple[Fraction, Fraction]:
         raise InvalidParameter(f"{what} is a pair (low, high), such as (0, 1000), between which answers are clamped")
     low, high = (exact(end, f"an end of {what}") for end in given)
     if low >= high:
-        raise InvalidParameter(f"{what} goes from low to high, not from {spell(low)} to {spell(high)}")
+        raise InvalidParameter(f"{what} goes from low to high, not from {format_number(low)} to {format_number(high)}")
     return low, high
 
 
@@ -182,7 +182,8 @@ class Laplace(Additive, Value, frozen=True):
         on_grid = Range(low / step, high / step)
         if not on_grid.has_answers:
             raise InvalidRequest(
-                f"a clamp from {spell(low)} to {spell(high)} leaves no answer or too many on a grid of {spell(step)}: "
+                f"a clamp from {format_number(low)} to {format_number(high)} leaves no answer or too many on a "
+                f"grid of {format_number(step)}: "
                 "at least one and at most 2^63 steps on either side of 0; launch one with another clamp"
             )
         return on_grid
@@ -258,7 +259,7 @@ class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
         if self.epsilon is None or self.delta is None:
             return
         if not 0 < self.delta < 1:
-            raise InvalidParameter(f"delta must be above 0 and below 1, but {spell(self.delta)} was given")
+            raise InvalidParameter(f"delta must be above 0 and below 1, but {format_number(self.delta)} was given")
         mu = GaussianDP.for_budget(self.epsilon, self.delta).mu
         if mu == 0:
             raise InvalidParameter("this epsilon and delta are so small that no mu keeps them; choose larger ones")
@@ -268,7 +269,7 @@ class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
 
     def __repr__(self) -> str:
         price = {"rho": self.rho, "mu": self.mu, "sigma": self.sigma}
-        shown = [f"{name}={spell(value)}" for name, value in price.items() if value is not None]
+        shown = [f"{name}={format_number(value)}" for name, value in price.items() if value is not None]
         shown += [f"asks={self.asks}"] if self.asks > 1 else []
         return f"Gaussian({', '.join(shown)})"
 

@@ -49,7 +49,7 @@ from counterpoint.measures.gaussian_curve import gaussian_delta, normal_quantile
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Interval, Number, certify, normal_tail, precision, sqrt_up
-from counterpoint.numbers.exact import spell, whole
+from counterpoint.numbers.exact import format_number, whole
 from counterpoint.numbers.parameters import Positive, PositiveOrNone, Probability, default
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
@@ -101,7 +101,8 @@ class PartitionSelection(Mechanism, Value, frozen=True):
             given = getattr(self, name)
             if given < least:
                 raise InvalidParameter(
-                    f"{name} must be at least {spell(least)} for keys to be selected, but {spell(given)} was given"
+                    f"{name} must be at least {format_number(least)} for keys to be selected, but "
+                    f"{format_number(given)} was given"
                 )
 
     @property
@@ -155,8 +156,8 @@ class PartitionSelection(Mechanism, Value, frozen=True):
         each = _per_key(self.epsilon, self.delta, places, most)
         if not computable(*each):
             raise InvalidParameter(
-                f"a sensitivity of {places} leaves less than epsilon {spell(LEAST_EPSILON)} or delta "
-                f"{spell(LEAST_DELTA)} for each key: launch it with more"
+                f"a sensitivity of {places} leaves less than epsilon {format_number(LEAST_EPSILON)} or delta "
+                f"{format_number(LEAST_DELTA)} for each key: launch it with more"
             )
         table = chances(*each)
         if least * GRID > table[-1]:
@@ -255,8 +256,8 @@ class GaussianSelection(Mechanism, Value, frozen=True, omit_defaults=True):
             raise InvalidParameter("give GaussianSelection one of epsilon and rho, with a delta")
         if not LEAST_DELTA <= self.delta < 1:
             raise InvalidParameter(
-                f"delta must be at least {spell(LEAST_DELTA)} and below 1 for keys to be selected, "
-                f"but {spell(self.delta)} was given"
+                f"delta must be at least {format_number(LEAST_DELTA)} and below 1 for keys to be selected, "
+                f"but {format_number(self.delta)} was given"
             )
 
     @property

@@ -41,7 +41,7 @@ from statistics import NormalDist, StatisticsError
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures.gaussian_curve import normal_quantile
 from counterpoint.numbers import Interval, Number, normal_tail, precision
-from counterpoint.numbers.exact import exact, spell
+from counterpoint.numbers.exact import exact, format_number
 from counterpoint.numbers.interval import normal_density
 
 _DIGITS = 40
@@ -56,7 +56,7 @@ def may_fail(probability: Number) -> Fraction:
     fails = 1 - exact(probability, "the probability")
     if not 0 < fails <= 1:
         raise InvalidParameter(
-            f"the probability must be at least 0 and below 1, such as 0.95, but {spell(1 - fails)} was given: "
+            f"the probability must be at least 0 and below 1, such as 0.95, but {format_number(1 - fails)} was given: "
             "noise has no largest value"
         )
     return fails

@@ -5,7 +5,7 @@ carries a real number between two decimals, rounded outward at every step; `floa
 world in a stated direction.
 """
 
-from counterpoint.numbers.exact import Exact, Number, exact, float_down, float_up, spell
+from counterpoint.numbers.exact import Exact, Number, exact, float_down, float_up, format_number
 from counterpoint.numbers.interval import (
     Interval,
     Precision,
@@ -27,11 +27,11 @@ __all__ = [
     "exact",
     "float_down",
     "float_up",
+    "format_number",
     "mills_ratio",
     "normal_cell",
     "normal_density",
     "normal_tail",
     "precision",
-    "spell",
     "sqrt_up",
 ]

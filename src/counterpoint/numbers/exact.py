@@ -75,7 +75,7 @@ class Exact(Fraction):
     __slots__ = ()
 
     def __repr__(self) -> str:
-        return spell(self)
+        return format_number(self)
 
     def __str__(self) -> str:
         """The number itself, however long it is: `exact` reads it back."""
@@ -207,7 +207,7 @@ def at_least(value: object, low: int, what: str) -> Exact:
     """
     number = exact(value, what)
     if number.numerator < low * number.denominator:
-        raise InvalidParameter(f"{what} must be at least {low}, but {spell(number)} was given")
+        raise InvalidParameter(f"{what} must be at least {low}, but {format_number(number)} was given")
     return number
 
 
@@ -221,7 +221,7 @@ def positive(value: object, what: str) -> Exact:
         return value
     number = exact(value, what)
     if number.numerator <= 0:
-        raise InvalidParameter(f"{what} must be above 0, but {spell(number)} was given")
+        raise InvalidParameter(f"{what} must be above 0, but {format_number(number)} was given")
     return number
 
 
@@ -235,7 +235,7 @@ def above_one(value: object, what: str) -> Exact:
     """
     number = exact(value, what)
     if number <= 1:
-        raise InvalidParameter(f"{what} must be above 1, but {spell(number)} was given")
+        raise InvalidParameter(f"{what} must be above 1, but {format_number(number)} was given")
     return number
 
 
@@ -259,7 +259,7 @@ def probability(value: object, what: str) -> Exact:
     """
     number = exact(value, what)
     if not 0 <= number.numerator <= number.denominator:
-        raise InvalidParameter(f"{what} must be between 0 and 1, but {spell(number)} was given")
+        raise InvalidParameter(f"{what} must be between 0 and 1, but {format_number(number)} was given")
     return number
 
 
@@ -273,7 +273,7 @@ def whole(value: object, low: int, what: str) -> int:
         return value
     number = at_least(value, low, what)
     if number.denominator != 1:
-        raise InvalidParameter(f"{what} must be a whole number, but {spell(number)} was given")
+        raise InvalidParameter(f"{what} must be a whole number, but {format_number(number)} was given")
     return number.numerator
 
 
@@ -326,13 +326,13 @@ def taken_out(total: Fraction, amount: Fraction) -> Fraction:
 
 
 @lru_cache(maxsize=256)
-def spell(value: Fraction) -> str:
-    """Write a rational as a person would: as a decimal or a ratio if that is short, else about, with a tilde.
+def format_number(value: Fraction) -> str:
+    """Write a rational as a person would: as a decimal or a ratio if that is short, else rounded, behind a tilde.
 
-    >>> spell(Fraction(1, 10)), spell(Fraction(1, 3)), spell(Fraction(15, 10**7)), spell(Fraction(10**20 + 1, 3**40))
-    ('0.1', '1/3', '1.5e-6', '~8.22526')
-    >>> spell(Fraction(1, 1999999)), spell(Fraction(2, 10**9 + 7))
-    ('~5e-7', '~2e-9')
+    >>> [format_number(value) for value in (Fraction(1, 10), Fraction(1, 3), Fraction(15, 10**7))]
+    ['0.1', '1/3', '1.5e-6']
+    >>> [format_number(value) for value in (Fraction(10**20 + 1, 3**40), Fraction(1, 1999999), Fraction(2, 10**9 + 7))]
+    ['~8.22526', '~5e-7', '~2e-9']
     """
     places = _decimal_places(value.denominator)
     if places is not None:

@@ -54,7 +54,17 @@ import msgspec
 from msgspec.structs import force_setattr
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers.exact import LARGEST, Number, above_one, at_least, exact, positive, probability, spell, whole
+from counterpoint.numbers.exact import (
+    LARGEST,
+    Number,
+    above_one,
+    at_least,
+    exact,
+    format_number,
+    positive,
+    probability,
+    whole,
+)
 
 Held = TypeVar("Held")
 Given = TypeVar("Given")
@@ -212,7 +222,8 @@ def _rate(value: object, what: str) -> Fraction:
     rate = exact(value, what)
     if not 0 < rate < 1:
         raise InvalidParameter(
-            f"{what} must be above 0 and below 1, not {spell(rate)}: each unit is in the sample with that probability"
+            f"{what} must be above 0 and below 1, not {format_number(rate)}: each unit is in the sample with "
+            "that probability"
         )
     return rate
 

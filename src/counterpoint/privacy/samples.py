@@ -81,7 +81,7 @@ class Sample(Tagged, Value, frozen=True):
 
     @property
     def secret(self) -> str:
-        """The key as text, for those who toss the coins: what is hashed is this, then `spelled(unit)`."""
+        """The key as text, for an engine that tosses the coins: it hashes this text and `length_prefixed(unit)`."""
         return self.key._text
 
     @property
@@ -91,13 +91,13 @@ class Sample(Tagged, Value, frozen=True):
 
     def keeps(self, unit: str) -> bool:
         """Whether a unit of this name is in the sample: a secret."""
-        return sha256(f"{self.secret}{spelled(unit)}".encode()).hexdigest() < self.below
+        return sha256(f"{self.secret}{length_prefixed(unit)}".encode()).hexdigest() < self.below
 
 
-def spelled(unit: str) -> str:
-    """The name of a unit behind its length: no name spelled so begins another.
+def length_prefixed(unit: str) -> str:
+    """A unit's name after its length, so that no such text is the beginning of another.
 
-    >>> spelled("ann")
+    >>> length_prefixed("ann")
     '3:ann'
     """
     return f"{len(unit)}:{unit}"

@@ -22,7 +22,7 @@ from msgspec import UNSET, UnsetType
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
-from counterpoint.numbers.exact import exact, spell, whole
+from counterpoint.numbers.exact import exact, format_number, whole
 from counterpoint.numbers.parameters import Parameter, Read, default
 from counterpoint.privacy.secret import Raw, Secret, Tally
 from counterpoint.queries.grouping import (
@@ -59,7 +59,8 @@ def _share(q: object, what: str = "q") -> Fraction:
         raise InvalidRequest(str(error)) from None
     if not 0 <= share <= 1 or share.denominator > FINEST:
         raise InvalidRequest(
-            f"{what} must be between 0 and 1, with a denominator of at most {FINEST}, but {spell(share)} was given"
+            f"{what} must be between 0 and 1, with a denominator of at most {FINEST}, but "
+            f"{format_number(share)} was given"
         )
     return share
 

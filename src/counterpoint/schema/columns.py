@@ -37,7 +37,7 @@ from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
-from counterpoint.numbers.exact import exact, plain_scalar, spell
+from counterpoint.numbers.exact import exact, format_number, plain_scalar
 from counterpoint.numbers.parameters import Parameter, Positive, Rational, Read, default
 
 Kind: TypeAlias = Literal["number", "text", "boolean"]
@@ -147,21 +147,25 @@ class Number(Column, Value, frozen=True):
         """Check the bounds: they must lie on the grid, or rounding could leave them."""
         low, high, step = self.low, self.high, self.step
         if low >= high:
-            raise InvalidParameter(f"low must be below high, but {spell(low)} and {spell(high)} were given")
+            raise InvalidParameter(
+                f"low must be below high, but {format_number(low)} and {format_number(high)} were given"
+            )
         if max(step.numerator, step.denominator) > _LONGEST_STEP:
             raise InvalidParameter(
-                f"step must be a ratio of two whole numbers of at most 18 digits, but {spell(step)} was given"
+                f"step must be a ratio of two whole numbers of at most 18 digits, but {format_number(step)} was given"
             )
         for name, bound in (("low", low), ("high", high)):
             steps = bound / step
             if steps.denominator != 1:
                 raise InvalidParameter(
-                    f"{name} must be a whole number of steps: {spell(bound)} is not a multiple of {spell(step)}; "
-                    f"{spell(math.floor(steps) * step)} and {spell(math.ceil(steps) * step)} are"
+                    f"{name} must be a whole number of steps: {format_number(bound)} is not a multiple of "
+                    f"{format_number(step)}; "
+                    f"{format_number(math.floor(steps) * step)} and {format_number(math.ceil(steps) * step)} are"
                 )
             if abs(steps) > WIDEST:
                 raise InvalidParameter(
-                    f"{name} must be at most 2^62 steps from 0, but {spell(bound)} in steps of {spell(step)} is more: "
+                    f"{name} must be at most 2^62 steps from 0, but {format_number(bound)} in steps of "
+                    f"{format_number(step)} is more: "
                     "choose a larger step"
                 )
 
@@ -193,7 +197,8 @@ class Number(Column, Value, frozen=True):
     def describe(self) -> str:
         """The bounds, the grid and the units."""
         measured = "" if isinstance(self.units, UnsetType) else f" {self.units}"
-        return f"a number from {spell(self.low)} to {spell(self.high)}{measured} in steps of {spell(self.step)}"
+        low, high, step = map(format_number, (self.low, self.high, self.step))
+        return f"a number from {low} to {high}{measured} in steps of {step}"
 
     @property
     def code(self) -> str:
@@ -390,7 +395,7 @@ def _literal(value: Fraction) -> str:
     """A number as Python code that `exact` reads as that number."""
     if value.denominator == 1:
         return str(value.numerator)
-    written = spell(value)
+    written = format_number(value)
     return written if exact(float(value)) == value and "/" not in written else repr(str(Fraction(value)))
 
 

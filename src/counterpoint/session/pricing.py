@@ -42,7 +42,7 @@ from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, precision
-from counterpoint.numbers.exact import GIVEN_DIGITS, exact, positive, spell
+from counterpoint.numbers.exact import GIVEN_DIGITS, exact, format_number, positive
 from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import Prepared, Wants
 from counterpoint.session.fit import answering
@@ -156,7 +156,7 @@ def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
     """The wanted error in steps of the grid, rounded down; a refusal where a request has no stated error."""
     wanted = exact(error, "rank_error" if in_rows else "error")
     if wanted < 0:
-        raise InvalidParameter(f"error must be at least 0, but {spell(wanted)} was given")
+        raise InvalidParameter(f"error must be at least 0, but {format_number(wanted)} was given")
     if prepared.wants == "keys":
         raise NotCovered(f"selected keys have no error: {_WORKS['keys']}")
     if prepared.wants == "choice" and not in_rows:
@@ -170,7 +170,7 @@ def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
     steps = floor(prepared.to_grid(wanted))
     if steps > _FARTHEST:
         raise InvalidParameter(
-            f"an error of {spell(wanted)} is more than 2^60 steps of the grid: ask for a smaller one"
+            f"an error of {format_number(wanted)} is more than 2^60 steps of the grid: ask for a smaller one"
         )
     return steps
 

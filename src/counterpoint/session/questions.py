@@ -26,7 +26,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
-from counterpoint.numbers import Exact, Number, exact, spell
+from counterpoint.numbers import Exact, Number, exact, format_number
 from counterpoint.numbers.exact import positive
 from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import Prepared
@@ -90,7 +90,9 @@ class AnswerTerms:
         if self.error is None:
             return Reason(mechanisms)
         rows = " rows of the best rank" if self.in_rows else ""
-        kept = f"within {spell(exact(self.error))}{rows} with probability {spell(exact(self.probability))}"
+        kept = (
+            f"within {format_number(exact(self.error))}{rows} with probability {format_number(exact(self.probability))}"
+        )
         return Reason(mechanisms, kept)
 
 

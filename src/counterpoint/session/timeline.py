@@ -50,7 +50,7 @@ from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 from counterpoint.session.runner import part_key
 from counterpoint.session.scope import launched_at
 
@@ -292,7 +292,7 @@ class Gauge:
         """A price; with its letter, if it is in another measure than the axis."""
         if not loss.amounts:
             return repr(loss)
-        symbol, number = loss.letters[0], spell(loss.amounts[0])
+        symbol, number = loss.letters[0], format_number(loss.amounts[0])
         return number if symbol == self.budget.symbol else f"{symbol} {number}"
 
 
@@ -306,10 +306,10 @@ def gauge_of(session: "Session") -> Gauge:
         return Gauge(kind, LossAxis(loss.letters[0], None, "no budget: the loss is counted"))
     if type(bound) is kind:
         numbers = zip(bound.letters, bound.amounts, strict=False)
-        words = ", ".join(f"{letter} {spell(amount)}" for letter, amount in numbers)
+        words = ", ".join(f"{letter} {format_number(amount)}" for letter, amount in numbers)
         return Gauge(kind, LossAxis(bound.letters[0], float(bound.amounts[0]), f"budget {words}"))
     height = bound.epsilon_at(_READ_AT)
-    words = f"budget {bound!r}, read at δ {spell(_READ_AT)}"
+    words = f"budget {bound!r}, read at δ {format_number(_READ_AT)}"
     return Gauge(None, LossAxis("ε", height if height < float("inf") else None, words))
 
 
@@ -346,7 +346,7 @@ def _would_fit(session: "Session", rule: Filter) -> str:
     if not offers:
         return "nothing more; what was launched goes on answering"
     fits = "; or ".join(f"{loss!r}, such as {loss.example}" if loss.example else repr(loss) for loss in offers)
-    return f"{fits}; delta {spell(left.delta)} is left" if left.delta else fits
+    return f"{fits}; delta {format_number(left.delta)} is left" if left.delta else fits
 
 
 def as_rich(session: "Session") -> object:

@@ -16,7 +16,7 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import TradeOff, curves
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, precision, spell
+from counterpoint.numbers import Number, format_number, precision
 from counterpoint.numbers.exact import at_least, probability
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import Adversary, strategy
@@ -169,8 +169,10 @@ def _by_curve(worlds: Worlds, wanted: TradeOff, limit: int) -> CurveDecompositio
             bit, growth = (1, slope) if slope >= 1 else (0, 1 / slope)
             found = best(worlds, hockey_stick(number(growth), bit))
             raise CurveTooHigh(
-                f"the curve is too high: at slope {spell(slope)} it is at least {spell(height)}, and an adversary "
-                f"reaches {spell(Fraction(least))} (see .adversary); give a lower one, such as exact(...).trade_off()",
+                f"the curve is too high: at slope {format_number(slope)} it is at least "
+                f"{format_number(height)}, and an adversary "
+                f"reaches {format_number(Fraction(least))} (see .adversary); give a lower one, such as "
+                "exact(...).trade_off()",
                 own_curve(worlds, regions) if worlds.rational else None,
                 strategy(worlds, found, number(growth), bit),
             )
@@ -195,7 +197,8 @@ def _require(worlds: Worlds, found: list[Best], growth: Any, allowed: Fraction) 
     if _exceeds(worlds, found[bit].value, allowed):
         least = Fraction(found[bit].value)
         raise DeltaTooSmall(
-            f"delta = {spell(allowed)} is too small: an adversary reaches {spell(least)} (see .adversary); give at "
+            f"delta = {format_number(allowed)} is too small: an adversary reaches {format_number(least)} (see "
+            ".adversary); give at "
             "least that",
             least,
             strategy(worlds, found[bit], growth, bit),
@@ -206,8 +209,9 @@ def _require_lazy(made: Decomposition) -> None:
     needed = made.lazy(0, 0) * made.worlds.factor
     if _exceeds(made.worlds, needed, made.delta):
         raise DeltaTooSmall(
-            f"delta = {spell(made.delta)} is enough in one step, but two steps need the lazy delta, "
-            f"{spell(Fraction(needed))}: until a pair differs both worlds must be exposed alike, and this game is not "
+            f"delta = {format_number(made.delta)} is enough in one step, but two steps need the lazy delta, "
+            f"{format_number(Fraction(needed))}: until a pair differs both worlds must be exposed alike, and "
+            "this game is not "
             "symmetric. Give that delta, or messages and a relation that allow every pair to be swapped "
             "(errata, Henzinger E1)",
             Fraction(needed),

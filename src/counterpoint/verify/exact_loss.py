@@ -28,7 +28,7 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import TradeOff, curves
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, precision, spell
+from counterpoint.numbers import Number, format_number, precision
 from counterpoint.numbers.exact import above_one, at_least, float_down, float_up, probability, whole
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Pair, Relation
@@ -64,7 +64,7 @@ class DeltaBounds(NamedTuple):
     upper: Fraction
 
     def __repr__(self) -> str:
-        return f"DeltaBounds({spell(self.lower)}, {spell(self.upper)})"
+        return f"DeltaBounds({format_number(self.lower)}, {format_number(self.upper)})"
 
 
 @dataclass

@@ -59,7 +59,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.randomized_response import Undecided
-from counterpoint.numbers import precision, spell
+from counterpoint.numbers import format_number, precision
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, every_step
@@ -113,11 +113,9 @@ class Decomposition:
     _known: dict[tuple[Place, int], tuple[Edge, ...] | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
-        mechanism, steps = (
-            type(self.worlds.automaton.mechanism).__name__,
-            "two steps" if self.in_two_steps else "one step",
-        )
-        return f"Decomposition({mechanism}, growth={spell(self.growth)}, delta={spell(self.delta)}, in {steps})"
+        mechanism = type(self.worlds.automaton.mechanism).__name__
+        growth, delta = format_number(self.growth), format_number(self.delta)
+        return f"Decomposition({mechanism}, {growth=!s}, {delta=!s}, in {'two steps' if self.in_two_steps else 'one step'})"
 
     @property
     def root(self) -> Place:

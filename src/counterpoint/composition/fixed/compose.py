@@ -43,8 +43,8 @@ from counterpoint.composition.fixed.totals import (
     Parts,
     Total,
     exposure,
+    format_parts,
     left_after,
-    spell_parts,
     with_exposure,
 )
 from counterpoint.encoding import Value
@@ -202,7 +202,7 @@ class Advanced(Composed, Value, frozen=True):
     parts: Parts
 
     def __repr__(self) -> str:
-        return f"Advanced({spell_parts(self.parts)})"
+        return f"Advanced({format_parts(self.parts)})"
 
     @property
     def loss(self) -> "Advanced":

@@ -57,9 +57,9 @@ from counterpoint.composition.fixed.totals import (
     at_most,
     crossing,
     exposure,
+    format_parts,
     left_after,
     log_of,
-    spell_parts,
     with_exposure,
 )
 from counterpoint.encoding import Value
@@ -355,7 +355,7 @@ class Optimal(Composed, Value, frozen=True):
     parts: Parts
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}({spell_parts(self.parts)})"
+        return f"{type(self).__name__}({format_parts(self.parts)})"
 
     @property
     def loss(self) -> "Optimal":

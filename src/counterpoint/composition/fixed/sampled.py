@@ -29,7 +29,7 @@ from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
 from counterpoint.measures import GaussianDP, PureDP
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import Interval, float_down, float_up, precision, spell
+from counterpoint.numbers import Interval, float_down, float_up, format_number, precision
 from counterpoint.numbers.exact import whole
 
 Steps = tuple[tuple[Fraction, Fraction, int], ...]
@@ -54,7 +54,7 @@ class SampledGaussians(Composed, Value, frozen=True):
     steps: Steps
 
     def __repr__(self) -> str:
-        shown = [f"{copies} x ({spell(mu)}, {spell(rate)})" for mu, rate, copies in self.steps[:_SHOWN]]
+        shown = [f"{copies} x ({format_number(mu)}, {format_number(rate)})" for mu, rate, copies in self.steps[:_SHOWN]]
         more = [f"{len(self.steps) - _SHOWN} more"] * (len(self.steps) > _SHOWN)
         return f"{type(self).__name__}({', '.join(shown + more)})"
 

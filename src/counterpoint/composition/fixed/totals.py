@@ -273,10 +273,10 @@ def with_exposure(exposed: Fraction, unexposed: Decimal) -> Interval:
     return p(exposed) + p(1 - exposed) * p.between(unexposed, unexposed)
 
 
-def spell_parts(parts: Parts) -> str:
+def format_parts(parts: Parts) -> str:
     """The first few, as a person would write them.
 
-    >>> spell_parts(((Fraction(1, 10), Fraction(0), 3),))
+    >>> format_parts(((Fraction(1, 10), Fraction(0), 3),))
     '3 x PureDP(0.1)'
     """
     shown = [

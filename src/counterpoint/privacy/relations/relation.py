@@ -51,7 +51,7 @@ from typing import Any, NoReturn, TypeAlias
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.numbers import spell
+from counterpoint.numbers import format_number
 from counterpoint.privacy.messages import Gap, Message, gap
 
 Progress: TypeAlias = Any
@@ -197,7 +197,7 @@ class OfSample(Relation, Value, frozen=True):
         'by a unit that is added or removed, of which a secret sample of rate 0.1 is seen, that differ in any asks'
         """
         return (
-            f"by a unit that is added or removed, of which a secret sample of rate {spell(self.rate)} is seen, "
+            f"by a unit that is added or removed, of which a secret sample of rate {format_number(self.rate)} is seen, "
             f"{self.inner.in_words}"
         )
 

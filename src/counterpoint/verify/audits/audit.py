@@ -26,7 +26,7 @@ from counterpoint.display.progress import Work, working
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Number, spell
+from counterpoint.numbers import Number, format_number
 from counterpoint.numbers.exact import positive, probability, whole
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import Adversary
@@ -135,7 +135,7 @@ def audit(
     sure, allowed = probability(confidence, "the confidence"), _delta(delta, mechanism.claim.loss)
     if not 0 < sure < 1:
         raise InvalidParameter(
-            f"the confidence must be above 0 and below 1, such as 0.999, but {spell(sure)} was given"
+            f"the confidence must be above 0 and below 1, such as 0.999, but {format_number(sure)} was given"
         )
     pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
     given = [_player(adversary) for adversary in adversaries]

@@ -39,7 +39,16 @@ import numpy as np
 from counterpoint.errors import InvalidParameter
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
-from counterpoint.numbers import Interval, Number, Precision, exact, float_down, normal_density, precision, spell
+from counterpoint.numbers import (
+    Interval,
+    Number,
+    Precision,
+    exact,
+    float_down,
+    format_number,
+    normal_density,
+    precision,
+)
 from counterpoint.numbers.exact import at_least, probability, whole
 from counterpoint.privacy.claims import Claim
 from counterpoint.verify.audits.events import Event
@@ -110,7 +119,8 @@ class Audit:
         claimed = self.mechanism.claim.loss
         verdict = "REFUTED" if self.judge(claimed) is Verdict.REFUTED else "not refuted"
         return (
-            f"{type(self.mechanism).__name__}: epsilon is at least {self.epsilon:.4f} at delta = {spell(self.delta)}, "
+            f"{type(self.mechanism).__name__}: epsilon is at least {self.epsilon:.4f} at delta = "
+            f"{format_number(self.delta)}, "
             f"with confidence {_sure(self.confidence)}; {claimed!r} is claimed, and {verdict}\n"
             f"  {self.games} games; sent: {self.player}; event: {self.event}\n"
             f"  of {self.likely.trials} games it happened in {self.likely.hits} in world {self.bit}, "
@@ -136,7 +146,7 @@ class Audit:
 
 def _sure(confidence: Fraction) -> str:
     risk = float(1 - confidence)
-    return spell(confidence) if risk >= 1e-6 else f"1 - {risk:.0e}"
+    return format_number(confidence) if risk >= 1e-6 else f"1 - {risk:.0e}"
 
 
 _DIGITS = 40

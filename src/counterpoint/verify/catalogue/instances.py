@@ -43,7 +43,7 @@ from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.numbers.exact import float_up, spell
+from counterpoint.numbers.exact import float_up, format_number
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, claim
@@ -92,8 +92,8 @@ class Measured(NamedTuple):
         """The point at which the two are compared."""
         at = self.instance
         if at.alpha is not None:
-            return f"order {spell(at.alpha)}"
-        return f"delta {spell(at.delta)}" if at.epsilon is None else f"epsilon {spell(at.epsilon)}"
+            return f"order {format_number(at.alpha)}"
+        return f"delta {format_number(at.delta)}" if at.epsilon is None else f"epsilon {format_number(at.epsilon)}"
 
     @property
     def tightness(self) -> float:
