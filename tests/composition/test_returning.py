@@ -148,7 +148,7 @@ def test_a_recount_that_was_put_on_record_without_a_theorem_is_found(tmp_path, m
         hers = session.grant("ann", cp.ApproxDP(0.5, 1e-7))
         session.revoke(hers)
         with monkeypatch.context() as patched:
-            patched.setattr(Filter, "recounted", lambda self, account, *rest: self.start())
+            patched.setattr(Filter, "refunded", lambda self, account, *rest: self.start())
             session.recount(hers)
         with pytest.raises(LedgerTampered, match="no theorem covers"):
             session._engine.ledger.verify()

@@ -115,7 +115,8 @@ class Decomposition:
     def __repr__(self) -> str:
         mechanism = type(self.worlds.automaton.mechanism).__name__
         growth, delta = format_number(self.growth), format_number(self.delta)
-        return f"Decomposition({mechanism}, {growth=!s}, {delta=!s}, in {'two steps' if self.in_two_steps else 'one step'})"
+        steps = "two steps" if self.in_two_steps else "one step"
+        return f"Decomposition({mechanism}, {growth=!s}, {delta=!s}, in {steps})"
 
     @property
     def root(self) -> Place:
