@@ -93,6 +93,33 @@ def test_a_bisection_by_failures_learns_one_bit_however_often_it_asks(engine, mo
     assert "4217339" not in caplog.text and any(one.name == "counterpoint.custodian" for one in caplog.records)
 
 
+@pytest.mark.parametrize("engine", ["duckdb", "postgres"])
+@pytest.mark.parametrize(
+    "when",
+    [lambda: by_count(201), lambda: by_count(1), lambda: at_random(5), lambda: at_random(8)],
+    ids=["from 201 rows", "from 1 row", "at random", "at random otherwise"],
+)
+def test_failures_of_both_paths_show_two_worlds_alike_until_one_closing(engine, when, monkeypatch):
+    closings = []
+    for incomes in (POOR, RICH):
+        asking = session(engine, incomes)
+        expected = [seen(asking, request) for request in REQUESTS]
+        with planted(monkeypatch, engine, when(), scans=True) as raised:
+            found = [seen(asking, request, id=f"{i}") for i, request in enumerate(REQUESTS)]
+            until, failed = found.index(CLOSED) if CLOSED in found else len(found), len(raised)
+            assert found == expected[:until] + [CLOSED] * (len(found) - until)
+            if until < len(found):
+                assert [seen(asking, request) for request in 3 * REQUESTS] == [CLOSED] * 3 * len(REQUESTS)
+                assert len(raised) == failed, "closed data are not read, however often an analyst asks"
+        closings.append(until)
+        assert [fact.kind for fact in asking.history].count("closing") == (until < len(found))
+    poor, rich = closings
+    if "random" in when().__qualname__:
+        assert poor == rich < len(REQUESTS), "the same coins close the same ask in both worlds"
+    else:
+        assert rich == 0
+
+
 @pytest.mark.parametrize("durable", [False, True])
 def test_the_closing_is_one_for_all_who_share_the_budget_and_outlives_the_process(durable, monkeypatch, tmp_path):
     def opened():
