@@ -62,6 +62,38 @@ def test_no_head_that_was_acknowledged_is_lost_whatever_another_ledger_leaves_of
         two.reopened(name="two")
 
 
+HEAD, GENESIS = b"\xaa" * 32, b"\xbb" * 32
+RECORDS = {
+    "a head": lambda file: file.note("torn", 7, HEAD, GENESIS),
+    "the place of a ledger": lambda file: file.note_place("torn", GENESIS),
+    "a recovery": lambda file: file.note_recovery("torn", 7, HEAD, GENESIS, b"entry"),
+}
+
+
+@pytest.mark.parametrize(
+    ("record", "before"), [("a head", 0), ("a head", 3), ("the place of a ledger", 1), ("a recovery", 1)]
+)
+def test_no_head_is_lost_whatever_number_of_bytes_of_a_record_was_written(tmp_path, monkeypatch, record, before):
+    """Every number of bytes from none to all but one, while another ledger has the same file open."""
+    disk, write = Disk(monkeypatch, tmp_path), RECORDS[record]
+    path = tmp_path / "whole"
+    write(WitnessFile(path))
+    for n in range(path.stat().st_size):
+        path = tmp_path / f"{n}"
+        torn, beside = WitnessFile(path), WitnessFile(path)
+        for number in range(before):
+            beside.note("other", number + 1, HEAD, GENESIS)
+        disk.take(n)
+        with pytest.raises(WitnessFailed):
+            write(torn)
+        assert disk.met and not list(WitnessFile(path).seen("torn")), n
+        beside.note("other", before + 1, HEAD, GENESIS)
+        write(torn)
+        for file in (torn, beside, WitnessFile(path)):
+            assert [line.sequence for line in file.seen("other")] == [*range(1, before + 2)], n
+            assert len(list(file.seen("torn"))) == 1, n
+
+
 def dying(disk, place, n, number):
     _, asked = opened(place, "one")
     disk.die(*n)
