@@ -89,18 +89,11 @@ def test_it_takes_one_price(given):
 
 
 @pytest.mark.parametrize(
-    ("mechanism", "stored"),
-    [
-        (Gaussian("0.5"), b'{"type":"Gaussian/1","rho":"1/2","asks":1}'),
-        (Gaussian("0.5", asks=9), b'{"type":"Gaussian/1","rho":"1/2","asks":9}'),
-        (Gaussian(mu="0.5"), b'{"type":"Gaussian/1","asks":1,"mu":"1/2"}'),
-        (Gaussian(sigma=30, asks=2), b'{"type":"Gaussian/1","asks":2,"sigma":"30/1"}'),
-    ],
-    ids=repr,
+    "mechanism",
+    [Gaussian("0.5", asks=9), Gaussian(mu="0.5"), Gaussian(sigma=30, asks=2), Gaussian(epsilon=1, delta="1e-6")],
 )
-def test_discrete_gaussians_are_stored_as_they_were_before_there_were_others(mechanism, stored):
-    assert encode(mechanism) == stored
-    assert decode(stored, Mechanism) == mechanism
+def test_a_gaussian_is_read_back_as_it_was_stored(mechanism):
+    assert decode(encode(mechanism), Mechanism) == mechanism
 
 
 @pytest.mark.parametrize("mechanism", [Gaussian(mu="0.7"), Gaussian(sigma=40, asks=2)], ids=repr)

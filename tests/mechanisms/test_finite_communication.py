@@ -19,30 +19,16 @@ from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.symbolic import SymbolicCoins
 from counterpoint.verify.verdict import Verdict
 
-OLDER = {
-    cp.Laplace(1): b'{"type":"Laplace/1","epsilon":"1/1","asks":1}',
-    cp.SparseVector(1, 2): (
-        b'{"type":"SparseVector/1","epsilon":"1/1","threshold":"2/1","hits":1,"sensitivity":null,"monotone":false,'
-        b'"release":null,"charge":null,"rho":null}'
-    ),
-}
 
-
-@pytest.mark.parametrize("mechanism", OLDER, ids=repr)
-def test_mechanisms_without_the_new_parameters_keep_their_bytes(mechanism):
-    assert encode(mechanism) == OLDER[mechanism] and decode(OLDER[mechanism], Mechanism) == mechanism
-
-
-def test_a_state_that_counts_no_asks_keeps_its_bytes():
-    older = b'{"type":"Watching/1","tau":1,"hits":2}'
-    assert encode(Watching(1, 2), sealed=True) == older and decode(older, State) == Watching(1, 2)
-    assert decode(encode(Watching(1, 2, 3), sealed=True), State) == Watching(1, 2, 3)
+@pytest.mark.parametrize("state", [Watching(1, 2), Watching(1, 2, 3)], ids=str)
+def test_a_state_is_read_back_with_the_asks_that_are_left(state):
+    assert decode(encode(state, sealed=True), State) == state
 
 
 @pytest.mark.parametrize(
     "mechanism", [cp.Laplace(1, asks=2, clamp=(0, "2.5")), cp.SparseVector(1, 2, asks=7)], ids=repr
 )
-def test_the_new_parameters_are_stored(mechanism):
+def test_a_clamp_and_a_number_of_asks_are_stored(mechanism):
     assert decode(encode(mechanism), Mechanism) == mechanism
 
 

@@ -68,7 +68,7 @@ _CELLS = 2**12
 """Into how many cells of a grid the paper's bound is divided, about: the laws of noises are on that grid."""
 
 
-class HistogramInterval(Own, Value, frozen=True, tag="Interval/1"):
+class HistogramInterval(Own, Value, frozen=True):
     """How many updates and hits there were, the base of the threshold, the noisy histogram, and the sums since."""
 
     time: int

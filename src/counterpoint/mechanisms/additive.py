@@ -19,7 +19,6 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import Annotated, Any
 
-from msgspec import UNSET, UnsetType, field
 from msgspec.structs import force_setattr
 
 from counterpoint.coins.coins import Coins, Integers
@@ -124,10 +123,10 @@ def _two_ends(given: object, what: str) -> tuple[Fraction, Fraction]:
 
 
 Ends = Annotated[
-    Parameter[tuple[Fraction, Fraction] | UnsetType, tuple[Number, Number] | UnsetType],
+    Parameter[tuple[Fraction, Fraction] | None, tuple[Number, Number] | None],
     Read(_two_ends),
 ]
-"""The two ends of a range, or unset: then the field is not written."""
+"""The two ends of a range, or None."""
 
 
 class Laplace(Additive, Value, frozen=True):
@@ -148,21 +147,20 @@ class Laplace(Additive, Value, frozen=True):
 
     epsilon: Positive
     asks: PositiveInt = 1
-    # Unset, it is left out of the encoding, so that mechanisms in older ledgers keep their bytes.
-    clamp: Ends = default(UNSET)
+    clamp: Ends = default(None)
 
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon) for neighbours that may move every ask by its sensitivity."""
         by = f"discrete Laplace noise, epsilon/{self.asks} an ask, adaptive answers multiply"
-        several: Interaction = "endless" if self.clamp is UNSET else "finite"
+        several: Interaction = "endless" if self.clamp is None else "finite"
         return claim(PureDP(self.epsilon), every_step(), by, interaction="one-shot" if self.asks == 1 else several)
 
     def accepts(self, message: object) -> bool:
         """As every `Additive`; with a clamp, only asks whose answers are among finitely many."""
         if not Additive.accepts(self, message):
             return False
-        if self.clamp is UNSET:
+        if self.clamp is None:
             return True
         assert isinstance(message, Ask) and message.private is not None
         width = message.private.width
@@ -175,7 +173,7 @@ class Laplace(Additive, Value, frozen=True):
         Range(low=0, high=250)
         """
         refuse_options(self, options)
-        if self.clamp is UNSET:
+        if self.clamp is None:
             return None
         low, high = self.clamp
         step = Fraction(1) if grid is None else grid
@@ -190,13 +188,13 @@ class Laplace(Additive, Value, frozen=True):
 
     def released(self, ask: Ask, noisy: tuple[int, ...]) -> tuple[int, ...]:
         """The noisy numbers, clamped if there is a range."""
-        if self.clamp is UNSET:
+        if self.clamp is None:
             return noisy
         low, high = self._range(ask).whole_numbers
         return tuple(low if number < low else high if number > high else int(number) for number in noisy)
 
     def _range(self, ask: Ask) -> Range:
-        assert self.clamp is not UNSET
+        assert self.clamp is not None
         return ask.public if isinstance(ask.public, Range) else Range(*self.clamp)
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
@@ -225,7 +223,7 @@ class Laplace(Additive, Value, frozen=True):
         return _ratio(self.asks * sensitivity, self.epsilon)
 
 
-class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
+class Gaussian(Additive, Value, frozen=True):
     """Gaussian noise on each of `asks` answers, scaled by the L2 sensitivity of the ask.
 
     With `mu`, `sigma`, or `epsilon` and `delta`, the noise is a rounded normal, x + round(N(0, s^2)), which is Gaussian
@@ -244,7 +242,7 @@ class Gaussian(Additive, Value, frozen=True, omit_defaults=True):
     """
 
     rho: PositiveOrNone = default(None)
-    asks: PositiveInt = field(default_factory=lambda: 1)  # no plain default: it was always written, and is still
+    asks: PositiveInt = 1
     mu: PositiveOrNone = default(None)
     sigma: PositiveOrNone = default(None)
     epsilon: PositiveOrNone = default(None)

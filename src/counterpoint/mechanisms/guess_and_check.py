@@ -38,7 +38,6 @@ already. A change of L1 norm s in the histogram moves the sum by at most s * ste
 from fractions import Fraction
 from typing import Annotated, NamedTuple, Self
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value
@@ -57,7 +56,6 @@ from counterpoint.numbers.exact import exact
 from counterpoint.numbers.parameters import (
     PositiveInt,
     PositiveOrNone,
-    PositiveOrUnset,
     Rational,
     RationalOrNone,
     default,
@@ -124,11 +122,11 @@ class GuessAndCheck(Composite, Value, frozen=True):
     margin: Annotated[Rational, "the margin"]
     wrong: PositiveInt = 1
     sensitivity: Annotated[PositiveInt | None, "the sensitivity"] = None
-    rho: PositiveOrUnset = default(UNSET)
+    rho: PositiveOrNone = default(None)
 
     def __post_init__(self) -> None:
         """Check that it has one price."""
-        if (self.epsilon is None) == (self.rho is UNSET):
+        if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter(
                 "GuessAndCheck takes an epsilon, for pure privacy; for zCDP say GuessAndCheck.concentrated(rho, margin)"
             )
@@ -163,7 +161,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
 
     def _price(self, shares: int) -> Loss:
         """`shares` quarters of what all of it costs."""
-        if self.rho is not UNSET:
+        if self.rho is not None:
             return zCDP(shares * self.rho)
         assert self.epsilon is not None
         return PureDP(shares * self.epsilon)
@@ -175,14 +173,14 @@ class GuessAndCheck(Composite, Value, frozen=True):
 
     @property
     def _check(self) -> SparseVector:
-        if self.rho is not UNSET:
+        if self.rho is not None:
             return SparseVector(None, self.margin, self.wrong, self.moves, rho=3 * self.rho)
         assert self.epsilon is not None
         return SparseVector(3 * self.epsilon, self.margin, self.wrong, self.moves)
 
     @property
     def _answer(self) -> Laplace | Gaussian:
-        if self.rho is not UNSET:
+        if self.rho is not None:
             return Gaussian(rho=self.rho, asks=self.wrong)
         assert self.epsilon is not None
         return Laplace(self.epsilon, asks=self.wrong)
@@ -242,7 +240,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
         by the sub-Gaussian tail, where `error` is tighter.
         """
         each = Fraction(1, 40) / self.wrong
-        if self.rho is UNSET:
+        if self.rho is None:
             return self._answer.error(1 - each, self.moves)
         return subgaussian_within(self.wrong * self.moves**2 / (2 * self.rho), each)
 
@@ -256,7 +254,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
         GuessError(verdict=22, answer=14)
         """
         half = 1 - may_fail(probability) / 2
-        reach = self.moves if self.rho is UNSET else self.moves**2
+        reach = self.moves if self.rho is None else self.moves**2
         return GuessError(self._check.error(half, asks), self._answer.error(half, reach, width=self.wrong))
 
 

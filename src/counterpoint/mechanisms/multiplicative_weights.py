@@ -34,7 +34,6 @@ from functools import lru_cache
 from math import ceil, erfc, floor, sqrt
 from typing import Annotated, NamedTuple, Self
 
-from msgspec import UNSET
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Tagged, Value
@@ -45,7 +44,7 @@ from counterpoint.mechanisms.postprocessing import Asker, Postprocessed, Postpro
 from counterpoint.mechanisms.postprocessing import Own as Remembered
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import exact, positive, whole
-from counterpoint.numbers.parameters import Positive, PositiveInt, PositiveOrNone, PositiveOrUnset, Read, default
+from counterpoint.numbers.parameters import Positive, PositiveInt, PositiveOrNone, Read, default
 from counterpoint.privacy.messages import Ask
 
 UNCHECKED = "UNCHECKED"
@@ -97,7 +96,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     updates: PositiveInt | None = None
     steps: PositiveInt = 1
     sensitivity: PositiveInt = 1
-    rho: PositiveOrUnset = default(UNSET)
+    rho: PositiveOrNone = default(None)
 
     @classmethod
     def concentrated(
@@ -148,7 +147,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check the price and the margin; where the number of updates is not given, it follows from it."""
-        if (self.epsilon is None) == (self.rho is UNSET):
+        if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter(
                 "MultiplicativeWeights takes an epsilon; for zCDP say MultiplicativeWeights.concentrated(rho, ...)"
             )
@@ -166,7 +165,7 @@ class MultiplicativeWeights(Postprocessor, Value, frozen=True):
     def _guesses(self) -> GuessAndCheck:
         assert self.updates is not None
         checks = self.margin * self._scale, self.updates, self.sensitivity * self.steps
-        if self.rho is not UNSET:
+        if self.rho is not None:
             return GuessAndCheck.concentrated(self.rho / 4, *checks)
         assert self.epsilon is not None
         return GuessAndCheck(self.epsilon / 4, *checks)

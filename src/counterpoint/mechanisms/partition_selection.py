@@ -235,7 +235,7 @@ class Calibration(NamedTuple):
         return normal_tail(far) if far.lower >= 0 else 1 - normal_tail(-far)
 
 
-class GaussianSelection(Mechanism, Value, frozen=True, omit_defaults=True):
+class GaussianSelection(Mechanism, Value, frozen=True):
     """Answers one ask about a tally with the keys it selects, in order: their counts plus noise reach a threshold.
 
     With `epsilon` it is ApproxDP(epsilon, delta), with `rho` ApproxzCDP(rho, delta). The noise is a rounded normal, its

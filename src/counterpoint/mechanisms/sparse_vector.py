@@ -67,8 +67,6 @@ from functools import lru_cache
 from math import ceil, floor
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter
@@ -128,8 +126,7 @@ class SparseVector(Comparing, Value, frozen=True):
     release: Release | None = None
     charge: PositiveOrNone = default(None)
     rho: PositiveOrNone = default(None)
-    # Unset, it is left out of the encoding, so that mechanisms in older ledgers keep their bytes.
-    asks: PositiveInt | UnsetType = UNSET
+    asks: PositiveInt | None = None
 
     def __post_init__(self) -> None:
         """Check that the parameters go together."""
@@ -165,10 +162,10 @@ class SparseVector(Comparing, Value, frozen=True):
     @property
     def _interaction(self) -> Interaction:
         """Finite with a bounded number of asks, if an answer is a hit or a miss and nothing more."""
-        return "endless" if self.asks is UNSET or self.release is not None else "finite"
+        return "endless" if self.asks is None or self.release is not None else "finite"
 
     @property
-    def most_asks(self) -> int | UnsetType:
+    def most_asks(self) -> int | None:
         """As launched."""
         return self.asks
 

@@ -32,7 +32,6 @@ from fractions import Fraction
 from math import ceil, exp, expm1, floor, log, log1p
 from typing import Annotated, Self
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.coins.coins import Coins
@@ -59,19 +58,16 @@ class Threshold(Tagged, Value, frozen=True):
 
 
 class Watching(State, Value, frozen=True):
-    """The noise on the threshold, which stays the same to the end, and how many hits are left.
-
-    Also how many asks are, where they are counted; else that field is not written.
-    """
+    """The noise on the threshold, which stays the same to the end, and how many hits and asks are left (None: any)."""
 
     tau: int
     hits: int
-    asks: int | UnsetType = UNSET
+    asks: int | None = None
 
     def after(self, *, hit: bool) -> "Watching | None":
         """The state after one more ask; None after the last hit, and after the last ask."""
         hits = self.hits - 1 if hit else self.hits
-        asks = self.asks if self.asks is UNSET else self.asks - 1
+        asks = self.asks if self.asks is None else self.asks - 1
         return None if hits == 0 or asks == 0 else Watching(self.tau, hits, asks)
 
 
@@ -99,9 +95,9 @@ class Comparing(Mechanism):
         return replace(self, sensitivity=moves)  # type: ignore[type-var] # each kind of it is a struct
 
     @property
-    def most_asks(self) -> int | UnsetType:
+    def most_asks(self) -> int | None:
         """How many asks are answered at most, where that is bounded."""
-        return UNSET
+        return None
 
     @property
     @abstractmethod

@@ -140,8 +140,6 @@ OrderOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(above_on
 """An order, or None."""
 ProbabilityOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(probability)]
 """A number from 0 to 1, or None."""
-PositiveOrUnset = Annotated[Parameter[Fraction | msgspec.UnsetType, Number | msgspec.UnsetType], Read(positive)]
-"""A number above 0, or unset: then the field is not written, and what was stored before it was added stays the same."""
 PositiveInt = Annotated[int, Read(_positive_int)]
 """A whole number from 1 on."""
 NonNegativeInt = Annotated[int, Read(_non_negative_int)]
