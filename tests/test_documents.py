@@ -37,3 +37,15 @@ def test_the_map_lists_every_room_and_no_other():
     modules = {file.name for file in SRC.glob("*.py") if not file.name.startswith("__")}
     assert set(listed) == rooms | modules
     assert len(listed) == len(set(listed))
+
+
+def test_code_on_the_pages_is_at_most_88_characters_wide():
+    pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
+    wide = [
+        (page.name, line)
+        for page in pages
+        for block in re.findall(r"```(?:python|pycon)\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+        for line in block.splitlines()
+        if len(line) > 88 and (line.startswith((">>> ", "... ")) or ">>> " not in block)
+    ]
+    assert not wide

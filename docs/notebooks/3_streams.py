@@ -17,7 +17,9 @@ visits = cp.Stream(
 )
 live = cp.Session(visits, within=cp.zCDP(0.5))
 shop = live.launch(cp.Counter(rho=0.2), of=cp.count(where="page = 'shop'"))
-recent = live.launch(cp.Counter(rho=0.2, window=500), of=cp.count(where="page = 'shop'"))
+recent = live.launch(
+    cp.Counter(rho=0.2, window=500), of=cp.count(where="page = 'shop'")
+)
 
 # %% [markdown]
 # Both counters count visits to the shop: one since the beginning, one among the last 500 visits. Here is a day of
