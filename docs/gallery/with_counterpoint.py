@@ -166,7 +166,7 @@ for mechanism in (FirstPeak(5), Doubled(5)):
     print(mechanism, cp.verify.exact(mechanism, messages=pairs, rounds=2).judge())
 
 # %% 12. Durable: killed and reopened
-# The program (of five lines) kills itself after the answer. Run again, it opens the same session and gives the same
+# The program kills itself after the answer. Run again, it opens the same session and gives the same
 # answer for no further charge.
 import subprocess
 import sys
@@ -174,9 +174,11 @@ import tempfile
 
 PROGRAM = """
 import os, signal, counterpoint as cp
-flights = cp.datasets.flights_table(unit=cp.each_row, key=b"32 secret bytes, from your vault")
+key = b"32 secret bytes, from your vault"
+flights = cp.datasets.flights_table(unit=cp.each_row, key=key)
 session = cp.Session(flights, within=cp.PureDP(1), ledger="ledger.db", name="flights")
-print(session.ask(cp.count(), epsilon=0.5, id="how many flights?"), session.loss, flush=True)
+print(session.ask(cp.count(), epsilon=0.5, id="how many flights?"), flush=True)
+print(session.loss, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 """
 with tempfile.TemporaryDirectory() as folder:

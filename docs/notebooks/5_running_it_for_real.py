@@ -24,7 +24,8 @@ PROGRAM = f"""
 import os, signal, counterpoint as cp
 people = cp.datasets.people_table(key={key!r})
 session = cp.Session(people, within=cp.PureDP(1), ledger={str(ledger)!r}, name="people")
-print("adults:", session.ask(cp.count(where="age >= 18"), epsilon=0.25, id="adults"), flush=True)
+adults = session.ask(cp.count(where="age >= 18"), epsilon=0.25, id="adults")
+print("adults:", adults, flush=True)
 os.kill(os.getpid(), signal.SIGKILL)
 session.ask(cp.mean("income"), epsilon=0.25, id="income")
 """
