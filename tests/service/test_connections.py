@@ -76,7 +76,7 @@ def test_a_call_whose_answer_was_lost_is_sent_again_and_charged_once(place, how)
     handle.ask(cp.count())
     assert session.ask(cp.count(), epsilon=1, id="mine") == session.ask(cp.count(), epsilon=1, id="mine")
     assert session.loss == cp.PureDP(2) and torn.sent[-1] == "mine"
-    assert [fact.kind for fact in session.history] == ["launch", "ask", "launch", "ask"]
+    assert [fact.kind for fact in session.history] == ["launch", "ask", "question"]
 
 
 def test_a_service_that_stays_away_is_said_to_with_the_id_to_repeat_by(place):

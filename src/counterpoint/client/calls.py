@@ -134,6 +134,7 @@ NOT_SERVED = {
     "Session.acting_as": "a key belongs to one principal; connect with another key to act as another",
     "Session.close": "close the connection; a session stays open for everyone who has a grant in it",
     "Session.data_closed": "ask or launch: while the data are closed, both say so with DataFailed",
+    "Session.page_of_certificate": "read certificate(), which fetches every page",
     "Session.page_of_children": "read handles and given, which fetch every page",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
 }

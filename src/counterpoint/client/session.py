@@ -40,6 +40,7 @@ from counterpoint.wire.documents import (
     read_timeline,
 )
 from counterpoint.wire.problems import NotFound, SessionId
+from counterpoint.wire.requests import MOST_EVENTS
 
 
 class RemoteSession(Remote):
@@ -260,7 +261,7 @@ class RemoteSession(Remote):
     @served
     def certificate(self) -> Calls[Certificate]:
         """Why the loss is what it is: the rule's derivation, on what was launched."""
-        return read_certificate((yield Call("GET", f"{self._url}/certificate")))
+        return read_certificate((yield from self._pages("/certificate", {})))
 
     @served
     def record(self) -> Calls[list[str]]:
@@ -273,7 +274,8 @@ class RemoteSession(Remote):
         """The session as a timeline, drawn here from what the service sends; `by="time"` places events by time."""
         if by not in ("order", "time"):
             raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-        return TimelinePicture(read_timeline((yield Call("GET", f"{self._url}/timeline", query={"by": by}))))
+        pages = yield from self._pages("/timeline", {"by": by, "limit": MOST_EVENTS})
+        return TimelinePicture(read_timeline(pages))
 
     def events(self, seconds: float | None = None) -> Any:
         """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
@@ -287,13 +289,8 @@ class RemoteSession(Remote):
     @served
     def history(self) -> Calls[tuple[Fact, ...]]:
         """What has been done here and below, in order; public facts only, no answers."""
-        facts: list[Fact] = []
-        after: int | None = 0
-        while after is not None:
-            page = yield Call("GET", f"{self._url}/history", query={"after": after})
-            facts += map(read_fact, page["facts"])
-            after = page["next"]
-        return tuple(facts)
+        pages = yield from self._pages("/history", {})
+        return tuple(read_fact(fact) for page in pages for fact in page["facts"])
 
     @served
     def receipt(self, id: str) -> Calls[tuple[Signed, Disclosure]]:
@@ -304,23 +301,23 @@ class RemoteSession(Remote):
     @served
     def handles(self) -> Calls[tuple[RemoteHandle, ...]]:
         """What was launched here, in order; what was delegated or parted is in `given`."""
-        pages = yield from self._launched()
+        pages = yield from self._pages("", {})
         return tuple(RemoteHandle(self._service, one) for said in pages for one in said["handles"])
 
     @property
     @served
     def given(self) -> "Calls[tuple[RemoteSession | RemotePartition, ...]]":
         """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
-        pages = yield from self._launched()
+        pages = yield from self._pages("", {})
         found = (_placed(self._service, one) for said in pages for one in said["given"])
         return tuple(one for one in found if not isinstance(one, RemoteHandle))
 
-    def _launched(self) -> Calls[list[dict[str, Any]]]:
-        """What was launched here, page by page."""
+    def _pages(self, end: str, query: dict[str, int | str]) -> Calls[list[dict[str, Any]]]:
+        """Every page of a list of this session."""
         pages: list[dict[str, Any]] = []
         after: int | None = 0
         while after is not None:
-            pages.append((yield Call("GET", self._url, query={"after": after})))
+            pages.append((yield Call("GET", f"{self._url}{end}", query={**query, "after": after})))
             after = pages[-1]["next"]
         return pages
 

@@ -127,11 +127,22 @@ class ReadableSession:
 
         A part of a partition is named by its key, and its certificate is its own session's.
         """
+        return self.page_of_certificate(0, None)[0]
+
+    def page_of_certificate(self, after: int, limit: int | None) -> tuple[Certificate, int | None]:
+        """The same derivation with `limit` of its launches behind the first `after`; and where the next page begins.
+
+        The rule's own premises stand on the first page, those about shared data on the last: all pages together are the
+        certificate.
+        """
         composition, node = self._engine.node(self._path)
         root = composition.rule.certificate(node.account)
-        launched = (self._launched((*self._path, number)) for number in range(node.launched))
-        shared = () if self._path else shared_data(self._engine)
-        return Certificate(root.statement, root.theorem, (*root.premises, *launched, *shared))
+        end = node.launched if limit is None else min(after + limit, node.launched)
+        before = root.premises if after == 0 else ()
+        launched = (self._launched((*self._path, number)) for number in range(after, end))
+        shared = () if self._path or end < node.launched else shared_data(self._engine)
+        page = Certificate(root.statement, root.theorem, (*before, *launched, *shared))
+        return page, end if end < node.launched else None
 
     def _launched(self, path: Path) -> Certificate:
         """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""

@@ -139,8 +139,9 @@ class _Reading:
             return TimelineEvent("part", "" if around is None else around.number, "a part is looked at")
         child = (*fact.path, self._launched[fact.path])
         self._launched[fact.path] += 1
-        mechanism, by = launched_at(self._engine, child)
-        line = _Line(child, self._number(child), mechanism, by, self._row(child), at)
+        started = self._row(child)
+        mechanism, by = launched_at(self._engine, child) if started is None else (started.mechanism, started.by)
+        line = _Line(child, self._number(child), mechanism, by, started, at)
         self._lines[child] = self._newest = line
         reserve = fact.kind == "delegation"
         says = self._reserved(line) if reserve else fact.what

@@ -13,8 +13,8 @@ PureDP(0.1)
 """
 
 import sys
-from collections.abc import Mapping
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from fractions import Fraction
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ from msgspec import UNSET, structs
 
 from counterpoint.answers.provenance import Provenance, Reason
 from counterpoint.composition.rule import Remaining, Rule
-from counterpoint.display.timeline import Timeline
+from counterpoint.display.timeline import Mark, Timeline
 from counterpoint.encoding import Plain, Value, decode, encode, plain_number
 from counterpoint.errors import NotAllowed, NotCovered
 from counterpoint.ledger.chain import Disclosure, Signed
@@ -225,19 +225,58 @@ def certificate_json(certificate: Certificate) -> dict[str, Any]:
     }
 
 
-def read_certificate(said: dict[str, Any]) -> Certificate:
-    """A derivation."""
-    return Certificate(said["statement"], said["theorem"], tuple(map(read_certificate, said["premises"])))
+def read_certificate(pages: Sequence[dict[str, Any]]) -> Certificate:
+    """A derivation, out of all its pages in order."""
+    premises = [premise for page in pages for premise in page["premises"]]
+    return Certificate(pages[0]["statement"], pages[0]["theorem"], tuple(map(_read_certificate, premises)))
 
 
-def timeline_json(timeline: Timeline) -> dict[str, Any]:
-    """The values that the picture of a session is drawn from."""
-    return asdict(timeline)
+def _read_certificate(said: dict[str, Any]) -> Certificate:
+    return Certificate(said["statement"], said["theorem"], tuple(map(_read_certificate, said["premises"])))
 
 
-def read_timeline(said: dict[str, Any]) -> Timeline:
-    """The values that the picture of a session is drawn from."""
-    return msgspec.convert(said, Timeline)
+def timeline_json(timeline: Timeline, after: int, limit: int) -> dict[str, Any]:
+    """The values that the picture of a session is drawn from: the page of `limit` events behind the first `after`.
+
+    A lane is on each page on which something happens in it, with its place among all lanes.
+    """
+    last = after + limit
+    page = replace(timeline, events=timeline.events[after:last], times=timeline.times[after:last], before=after)
+    lanes = [
+        {"place": place, **asdict(replace(lane, asks=_on(page, lane.asks), refusals=_on(page, lane.refusals)))}
+        for place, lane in enumerate(timeline.lanes)
+        if any(map(page.has, lane.starts)) or _on(page, lane.asks) or _on(page, lane.refusals)
+    ]
+    return {
+        "name": timeline.name,
+        "budget": asdict(timeline.budget),
+        "events": [asdict(event) for event in page.events],
+        "times": page.times,
+        "steps": [asdict(step) for step in timeline.steps if page.has(step.at)],
+        "refusals": [asdict(mark) for mark in _on(page, timeline.refusals)],
+        "lanes": lanes,
+        "next": last if last < len(timeline.events) else None,
+    }
+
+
+def read_timeline(pages: Sequence[dict[str, Any]]) -> Timeline:
+    """The values that the picture of a session is drawn from, out of all their pages in order."""
+
+    def whole(name: str) -> list[Any]:
+        return [part for page in pages for part in page[name]]
+
+    lanes: dict[int, dict[str, Any]] = {}
+    for lane in whole("lanes"):
+        found = lanes.setdefault(lane.pop("place"), {**lane, "asks": [], "refusals": []})
+        found["asks"] += lane["asks"]
+        found["refusals"] += lane["refusals"]
+    said = {name: whole(name) for name in ("events", "times", "steps", "refusals")}
+    said["lanes"] = [lanes[place] for place in sorted(lanes)]
+    return msgspec.convert({"name": pages[0]["name"], "budget": pages[0]["budget"], **said}, Timeline)
+
+
+def _on(page: Timeline, marks: Sequence[Mark]) -> tuple[Mark, ...]:
+    return tuple(mark for mark in marks if page.has(mark.at))
 
 
 def receipt_json(id: str, signed: Signed, disclosed: Disclosure) -> dict[str, Any]:

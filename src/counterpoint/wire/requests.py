@@ -51,6 +51,8 @@ LONGEST_EXACT = 2**19
 """How long the exact form of a mechanism, request or loss may be."""
 PAGE = 200
 """How many entries of a list are sent at once, at most."""
+MOST_EVENTS = 5_000
+"""How many events of a timeline are sent at once, at most: each page takes a reading of the whole history."""
 EXACT = "exact"
 PUBLIC = "public"
 

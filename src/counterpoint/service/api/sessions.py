@@ -54,7 +54,7 @@ from counterpoint.wire.documents import (
     timeline_json,
 )
 from counterpoint.wire.problems import SessionId, unknown
-from counterpoint.wire.requests import PAGE, decode_loss, decode_mechanism, decode_request
+from counterpoint.wire.requests import MOST_EVENTS, PAGE, decode_loss, decode_mechanism, decode_request
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
@@ -86,9 +86,10 @@ def shown(registry: TheRegistry, who: Caller, session: InPath, after: After = 0,
 
 
 @get("/{session:str}/certificate", summary="Why the loss is what it is", sync_to_thread=True)
-def certificate(registry: TheRegistry, who: Caller, session: InPath) -> Json:
-    """The derivation, with the theorem of each step."""
-    return certificate_json(to_read(registry, who, session)[1].certificate())
+def certificate(registry: TheRegistry, who: Caller, session: InPath, after: After = 0, limit: Limit = PAGE) -> Json:
+    """The derivation, with the theorem of each step. Launches come in pages; `next` begins the next one."""
+    page, following = to_read(registry, who, session)[1].page_of_certificate(after, limit)
+    return {**certificate_json(page), "next": following}
 
 
 @get("/{session:str}/history", summary="What was done, by whom and when", sync_to_thread=True)
@@ -248,8 +249,8 @@ SESSION_ROUTES = Router(
 
 FARTHEST = 10_000
 """The greatest distance at which a loss is read: what an account says of it grows with the distance."""
-
 Distance: TypeAlias = Annotated[int, QueryParameter(ge=0, le=FARTHEST)]
+Events: TypeAlias = Annotated[int, QueryParameter(ge=1, le=MOST_EVENTS)]
 Axis: TypeAlias = Annotated[Literal["order", "time"], QueryParameter()]
 
 
@@ -274,9 +275,20 @@ def epsilon_for(registry: TheRegistry, who: Caller, session: InPath, data: JSONB
 
 
 @get("/{session:str}/timeline", summary="The session as a timeline", guards=[for_roles(*WORKERS)], sync_to_thread=True)
-def timeline(registry: TheRegistry, who: Caller, session: InPath, by: Axis = "order") -> Json:
-    """The loss under its budget and a lane for each launch, as values to be drawn. Public facts only."""
-    return timeline_json(timeline_of(to_read(registry, who, session)[1], by))
+def timeline(
+    registry: TheRegistry,
+    who: Caller,
+    session: InPath,
+    by: Axis = "order",
+    *,
+    after: After = 0,
+    limit: Events = 1_000,
+) -> Json:
+    """The loss under its budget and a lane for each launch, as values to be drawn. Public facts only.
+
+    Events come in pages: `next` is where the next page begins.
+    """
+    return timeline_json(timeline_of(to_read(registry, who, session)[1], by), after, limit)
 
 
 READING_ROUTES = Router("/v1/sessions", route_handlers=[loss_at, epsilon_for, timeline])

@@ -5,6 +5,7 @@ theorem allows it (theory, Returning); where none does, the page says why not.
 """
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,14 +13,14 @@ from typing import Any
 from litestar import Request, Response, get, post
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
-from counterpoint.ledger.state import Grant
+from counterpoint.ledger.state import Fact, Grant
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
 from counterpoint.service.pages.access import OVERSEERS, By, Form, visible_grants, visible_timeline
 from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
-from counterpoint.service.pages.widgets import Meter, meter_of
-from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.pages.widgets import Meter, meter_of, plain_meter_of
+from counterpoint.service.pages.words import ahead, day, figure, whole_number
 from counterpoint.service.registry import GrantedSession, Registry, later
 from counterpoint.wire.problems import unknown
 from counterpoint.wire.requests import MECHANISMS, decode_loss, named
@@ -31,6 +32,10 @@ MEASURES = {
     "GaussianDP": ("mu",),
 }
 """What a form grants in, and the numbers that it takes: an amount, and a delta."""
+
+
+LINES = 100
+"""How many grants a page lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +55,9 @@ class GrantLine:
 
 @get("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
 def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
-    """All grants; with `?revoke=`, what revoking that one would mean."""
-    return _page(registry, by, asked=request.query_params.get("revoke"))
+    """All grants, in pages from `?start=` on; with `?revoke=`, what revoking that one would mean."""
+    start = max(1, whole_number(request.query_params.get("start", ""), 1))
+    return _page(registry, by, asked=request.query_params.get("revoke"), start=start)
 
 
 @post("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
@@ -103,24 +109,30 @@ def _page(
     registry: Registry,
     by: SignedIn,
     *,
+    start: int = 1,
     asked: str | None = None,
     refused: PageRefusal | None = None,
     form: dict[str, str] | None = None,
     status: int = 200,
 ) -> Response[Any]:
     now = time.time()
-    lines = []
-    for name in registry.names:
-        recounted = _recounted(registry, name)
-        lines += [_line(given, by.who, now, recounted) for given in visible_grants(registry, by.who, name)]
+    grants = [given for name in registry.names for given in visible_grants(registry, by.who, name)]
+    chosen = [given for given in grants if str(given.id) == asked]
+    listed = chosen or grants[start - 1 : start - 1 + LINES]
+    facts = {name: registry.data_set(name).session().history for name in {given.id.data_set for given in listed}}
+    lines = [_line(given, by.who, now, facts[given.id.data_set]) for given in listed]
     analysts = [one.name for one in registry.identity.principals() if one.role == Role.ANALYST and one.ended is None]
-    data_sets = [(name, _left(registry, by.who, name)) for name in registry.names]
+    data_sets = [(name, _left(registry, name)) for name in registry.names]
     return page(
         "grants",
         by,
         here="/grants",
         status=status,
         lines=lines,
+        earlier=max(1, start - LINES) if start > 1 and not chosen else None,
+        later=start + LINES if start - 1 + LINES < len(grants) and not chosen else None,
+        number=len(grants),
+        start=start,
         asked=asked,
         refused=refused,
         form=form or {},
@@ -131,20 +143,19 @@ def _page(
     )
 
 
-def _recounted(registry: Registry, name: str) -> set[int]:
-    """The numbers of the grants of a data set that were recounted."""
-    facts = registry.data_set(name).session().history
-    return {int(fact.what.split()[1].rstrip(":")) for fact in facts if fact.kind == "recount" and fact.path == ()}
-
-
-def _line(given: GrantedSession, who: Principal, now: float, recounted: set[int]) -> GrantLine:
-    grant = given.grant
-    mark, state = ("end", "recounted") if given.id.path[-1] in recounted else _state(grant, now)
+def _line(given: GrantedSession, who: Principal, now: float, facts: Sequence[Fact]) -> GrantLine:
+    """A grant, by the history of its data set; only one that has reserved something needs its timeline."""
+    grant, path = given.grant, given.id.path
+    recounts = (fact for fact in facts if fact.kind == "recount" and fact.path == path[:-1])
+    is_recounted = any(fact.what.split()[1].rstrip(":") == str(path[-1]) for fact in recounts)
+    mark, state = ("end", "recounted") if is_recounted else _state(grant, now)
+    reserved = any(fact.kind == "delegation" and fact.path == path for fact in facts)
+    meter = meter_of(given.session, visible_timeline(given.session, who)) if reserved else plain_meter_of(given.session)
     return GrantLine(
         str(given.id),
         given.id.data_set,
         grant.to,
-        meter_of(given.session, visible_timeline(given.session, who)),
+        meter,
         "all" if grant.mechanisms is None else ", ".join(grant.mechanisms),
         "no end" if grant.until is None else day(grant.until),
         mark,
@@ -163,9 +174,8 @@ def _state(grant: Grant, now: float) -> tuple[str, str]:
     return ("stop", f"ends {ahead(grant.until, now)}") if grant.until - now < 7 * 86_400 else ("on", "active")
 
 
-def _left(registry: Registry, who: Principal, name: str) -> str:
-    whole = registry.data_set(name).session()
-    meter = meter_of(whole, visible_timeline(whole, who))
+def _left(registry: Registry, name: str) -> str:
+    meter = plain_meter_of(registry.data_set(name).session())
     return "an odometer" if meter.ceiling is None else f"{meter.symbol} {figure(meter.left)} left"
 
 

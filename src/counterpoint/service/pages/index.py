@@ -23,6 +23,8 @@ from counterpoint.session.session import Session
 from counterpoint.wire.problems import SessionId
 
 _DAYS = 90
+_NARROWEST = 1 / 512
+"""Steps closer together than this part of the axis are drawn as one."""
 _SOON = 7 * 86_400
 
 
@@ -134,13 +136,14 @@ def _spark(timeline: Timeline, now: float) -> Markup:
     parts: list[str] = []
     for step in (*timeline.steps, None):
         end = 1.0 if step is None else min(1.0, max(0.0, (timeline.times[step.at - 1] - first) / (now - first)))
-        if end > start:
+        if end - start >= _NARROWEST or step is None:
             y = 30 - 26 * min(1.0, level / highest)
             parts.append(
                 element("rect", class_="area", x=percent(start), width=percent(end - start), y=y, height=30 - y)
             )
             parts.append(element("line", x1=percent(start), x2=percent(end), y1=y, y2=y))
-        start, level = end, level if step is None else step.after
+            start = end
+        level = level if step is None else step.after
     y = 30 - 26 * min(1.0, level / highest)
     parts.append(element("circle", cx="100%", cy=y, r=3))
     cap = [element("line", class_="cap", x1=0, x2="100%", y1=4, y2=4)] if timeline.budget.ceiling else []

@@ -40,10 +40,15 @@ from counterpoint.service.pages.render import Refreshing, drawn, page, refreshin
 from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
 from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.registry import Registry
-from counterpoint.session.handle import Quote
+from counterpoint.session.handle import Handle, Quote
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
 from counterpoint.wire.problems import SessionId, problem
+
+MOST_RUNNING = 100
+"""Among how many of its newest launches a page looks for those that can be asked."""
+MOST_PREMISES = 25
+"""How many launches a page shows at either end of a certificate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +127,7 @@ def session_page(
     timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
     window = EventWindow.read(place.href, request.query_params, len(timeline.events))
     drawn_timeline = window.seen(timeline)
-    certificate = session.certificate()
+    certificate = _both_ends(session)
     works_here = by.who.role in WORKERS
     return page(
         "session",
@@ -146,6 +151,7 @@ def session_page(
         address=str(request.base_url).rstrip("/"),
         answers=own_answers(session, by.who) if works_here else [],
         running=_running(session) if place.closed is None else [],
+        most_running=MOST_RUNNING,
         form=form,
         quote=quote,
         quoted=None if quote is None else gauge_of(session)(quote.cost),
@@ -154,9 +160,26 @@ def session_page(
 
 
 def _running(session: Session) -> list[tuple[str, str]]:
-    """The handles of a session that have not halted, by what a form calls them."""
-    handles = [handle for handle in session.handles if not handle.halted]
+    """The handles among the newest launches of a session that have not halted, by what a form calls them."""
+    launched = session._engine.node(session._path)[1].launched
+    children, _ = session.page_of_children(max(0, launched - MOST_RUNNING), MOST_RUNNING)
+    handles = [one for one in children if isinstance(one, Handle) and not one.halted]
     return [(str(handle.path[-1]), f"{int(handle.path[-1]) + 1} {handle.mechanism!r}") for handle in handles]
+
+
+def _both_ends(session: Session) -> Certificate:
+    """The certificate of a session; of one with many launches, the first and the last of them."""
+    first, following = session.page_of_certificate(0, MOST_PREMISES)
+    if following is None:
+        return first
+    launched = session._engine.node(session._path)[1].launched
+    start = max(following, launched - MOST_PREMISES)
+    last, _ = session.page_of_certificate(start, MOST_PREMISES)
+    between = Certificate(
+        f"... and {count(start - following, 'launch', 'launches')} between these",
+        "listed by GET /v1/sessions/{session}/certificate",
+    )
+    return Certificate(first.statement, first.theorem, (*first.premises, between, *last.premises))
 
 
 def _meta(place: SessionPlace, who: Principal) -> list[str]:

@@ -87,6 +87,13 @@ def meter_of(session: Session, timeline: Timeline) -> Meter:
     return Meter(budget.symbol, budget.ceiling, timeline.lost, unspent, budget.words.removeprefix("budget "))
 
 
+def plain_meter_of(session: Session) -> Meter:
+    """The meter of a session without what it has reserved: no history is read."""
+    gauge = gauge_of(session)
+    budget = gauge.budget
+    return Meter(budget.symbol, budget.ceiling, gauge(session.loss), 0.0, budget.words.removeprefix("budget "))
+
+
 def reserves(session: Session, timeline: Timeline) -> list[tuple[str, float]]:
     """What was granted, delegated or set aside for parts and is not spent yet, by the number of its lane."""
     first: dict[str, float] = {}
@@ -95,16 +102,18 @@ def reserves(session: Session, timeline: Timeline) -> list[tuple[str, float]]:
         if step.reserve:
             first.setdefault(step.number, step.after - step.before)
             charged[step.number] += step.after - step.before
-    used = {str(child._path[-1] + 1): _used(child) for child in session.given if isinstance(child, Session)}  # type: ignore[operator]
-    found = [(number, charged[number] - first[number] * used.get(number, 0.0)) for number in charged]
+    found = [(number, charged[number] - first[number] * _used(session, number)) for number in charged]
     return [(number, amount) for number, amount in found if amount > 1e-12]
 
 
-def _used(session: Session) -> float:
-    """Which share of its own budget a session has used."""
-    gauge = gauge_of(session)
+def _used(session: Session, number: str) -> float:
+    """The share of its budget that a delegated session has used, by the number of its lane; 0 for a partition."""
+    inner = session.at((*session._path, int(number) - 1))
+    if not isinstance(inner, Session):
+        return 0.0
+    gauge = gauge_of(inner)
     ceiling = gauge.budget.ceiling
-    return min(1.0, gauge(session.loss) / ceiling) if ceiling else 0.0
+    return min(1.0, gauge(inner.loss) / ceiling) if ceiling else 0.0
 
 
 BINS = 60
@@ -176,6 +185,8 @@ def strip(
 
 SIZE = 200
 """How many events a first window has at most."""
+MOST_WHOLE = 2_000
+"""How many events a page draws all of, unless its address asks for all."""
 SMALLEST = 25
 _STEP = 4
 """By how much closer and wider change the size."""
@@ -196,6 +207,8 @@ class EventWindow:
         """The window that an address says; one that there is not is moved to where events are."""
         axis = "order" if query.get("by") == "order" else "time"
         made = cls(href, axis, events)
+        if "events" not in query and events > MOST_WHOLE:
+            return made._at(events, SIZE)
         size = whole_number(query.get("events", ""), 0)
         return made._at(whole_number(query.get("first", ""), 1), max(size, SMALLEST)) if size else made
 
@@ -226,7 +239,10 @@ class EventWindow:
     def address(self) -> str:
         """The page with this window."""
         said: list[tuple[str, object]] = [("by", self.axis)]
-        said += [] if self.is_whole else [("first", self.first), ("events", self.size)]
+        if not self.is_whole:
+            said += [("first", self.first), ("events", self.size)]
+        elif self.events > MOST_WHOLE:
+            said.append(("events", "all"))
         return f"{self.href}?{urlencode(said)}#timeline"
 
     def along(self, axis: str) -> str:
