@@ -12,7 +12,9 @@ from hypothesis import strategies as st
 from sqlglot import exp
 from tests.sources import people
 
-from counterpoint.engines.dialects import DUCKDB, POSTGRES, SPARK
+from counterpoint.engines.duckdb import DUCKDB
+from counterpoint.engines.postgres import POSTGRES
+from counterpoint.engines.spark import SPARK
 from counterpoint.queries.plan import ByThreshold, ColumnTotal, QueryPlan, Rows, limbs, statement, tally
 from counterpoint.schema.expressions.tree import In, Like, Not, steady_pattern
 

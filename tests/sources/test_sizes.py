@@ -12,7 +12,9 @@ from tests.engines import engines
 from tests.sources import people
 
 from counterpoint.continual.counter import Counter
-from counterpoint.engines import dialects
+from counterpoint.engines.duckdb import DUCKDB
+from counterpoint.engines.postgres import POSTGRES
+from counterpoint.engines.spark import SPARK
 from counterpoint.errors import CounterpointError, InvalidRequest
 from counterpoint.queries import aggregates as requests
 from counterpoint.queries import compile as compiling
@@ -141,7 +143,7 @@ CHAINS = {
 @pytest.mark.parametrize("where", CHAINS.values(), ids=CHAINS)
 def test_a_long_chain_of_conditions_is_one_for_the_engine_which_compares_each_with_each(where):
     plan = requests.count(where).plan(SOURCE.declaration)
-    for dialect in (dialects.DUCKDB, dialects.POSTGRES, dialects.SPARK):
+    for dialect in (DUCKDB, POSTGRES, SPARK):
         tree = sqlglot.parse_one(emitter.statement(plan, "bound", dialect=dialect), read=dialect.name)
         assert isinstance(tree.args["where"].this, exp.Case)
     few = requests.count(" AND ".join(["vip"] * (emitter.MANY - 1))).plan(SOURCE.declaration)

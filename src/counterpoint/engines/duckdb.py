@@ -1,6 +1,4 @@
-"""The embedded engine, and which engine holds given data.
-
-The embedded engine: a DuckDB, in memory or in a file of its own, that holds the stored rows of one table.
+"""The embedded engine: a DuckDB, in memory or in a file of its own, that holds the stored rows of one table.
 
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
 expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
@@ -13,13 +11,6 @@ about the data; `answering` then computes the answer on another path.
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: data must be a path to a .parquet or .csv file, a DuckDB relation, an Arrow ...
-
-Which engine holds the data of a table: the one that has it already, or an embedded one.
-
->>> offered("people.txt")
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidParameter: a table is read from a .parquet or .csv file, not from 'people.txt'
 """
 
 import atexit
@@ -33,14 +24,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakSet, finalize
 
 from counterpoint.engines import inputs
-from counterpoint.engines.dialects import DUCKDB, Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.engine import (
+    BindOptions,
     KeptTables,
-    Offer,
     PrivateFolder,
     closed,
     failed,
-    memory_limit,
     unreadable,
     unreadable_within,
 )
@@ -52,6 +42,39 @@ if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
 _T = TypeVar("_T")
+
+
+DUCKDB = Dialect(
+    name="duckdb",
+    wide="HUGEINT",
+    sums_are_wide=True,
+    like_backtracks=False,
+    double="DOUBLE",
+    text="VARCHAR)",
+    sha256="SHA256({})",
+    match="REGEXP_FULL_MATCH({}, '{}')",
+    floor_divide="({}) // {}",
+    quotient="CAST((top // bottom) AS HUGEINT)",
+    weekday="ISODOW",
+    hexadecimal="CAST('0x' || {} AS BIGINT)",
+    read_whole="TRY_CAST({} AS HUGEINT)",
+    whole_of_wide="TRY_CAST({} AS HUGEINT)",
+    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS HUGEINT) END",  # FLOOR may leave 38 digits, and fails
+    read_real="TRY_CAST({} AS DOUBLE)",
+    from_decimal="CAST({} AS DOUBLE)",
+    read_date="TRY_CAST({} AS DATE)",
+    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
+    read_time="TRY_CAST({} AS TIMESTAMP)",
+    micros="EPOCH_US({})",
+    nanos="EPOCH_NS({})",
+    zoned="TIMESTAMPTZ",
+    unzoned="TIMESTAMP",
+    tame="{}",
+    readable="CASE WHEN NOT CONTAINS({0}, CHR(0)) THEN TRY(DECODE(ENCODE({0}))) END",
+    tried="TRY({})",
+    quote='"',
+    backslashed=False,
+)
 
 
 class BesideTable(NamedTuple):
@@ -433,32 +456,7 @@ def _fields(connection: "DuckDBPyConnection", path: Path) -> list[str]:
     return names
 
 
-def offered(data: object, relation: str | None = None, memory: str | None = None, units: Sequence[str] = ()) -> Offer:
-    """An offer to the engine that holds the data already, or to the embedded one, on disk if its memory is limited.
-
-    `units` are the columns that identify units: objects in them are read as their keys.
-    """
-    limit = None if memory is None else memory_limit(memory)
-    if isinstance(data, str) and data.startswith(("postgresql://", "postgres://")):
-        from counterpoint.engines.postgres import PostgresOffer  # noqa: PLC0415 - needs counterpoint[postgres]
-
-        _must_be_embedded(limit, "PostgreSQL")
-        return PostgresOffer(data, relation)
-    if relation is not None:
-        raise InvalidParameter(
-            "relation names a table of a database, so data must be a postgresql:// URL: leave out relation, or give one"
-        )
-    if type(data).__module__.partition(".")[0] == "pyspark":
-        from counterpoint.engines.spark import SparkOffer  # noqa: PLC0415 - needs counterpoint[spark]
-
-        _must_be_embedded(limit, "Spark")
-        return SparkOffer(data)
-    return EmbeddedOffer(data, limit, units)
-
-
-def _must_be_embedded(limit: str | None, engine: str) -> None:
-    if limit is not None:
-        raise InvalidParameter(
-            f"memory limits the embedded engine, and {engine} holds this data: leave out memory, and limit {engine} "
-            "by its own settings"
-        )
+def offer(data: object, options: BindOptions) -> EmbeddedOffer:
+    """An offer of any data to a new embedded engine, on disk if its memory is limited."""
+    options.check_no_relation()
+    return EmbeddedOffer(data, options.memory, options.units)

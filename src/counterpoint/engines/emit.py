@@ -5,7 +5,8 @@ added up is cast back to 64 bits. The only division is of a number that is at le
 every engine rounds it the same way. Texts and truth values are compared as they are.
 
 >>> from counterpoint.schema.expressions.tree import Between
->>> from counterpoint.engines.dialects import DUCKDB, POSTGRES
+>>> from counterpoint.engines.duckdb import DUCKDB
+>>> from counterpoint.engines.postgres import POSTGRES
 >>> from counterpoint.schema.expressions.tree import Constant, Plus, FloorDivide
 >>> print(written_condition(Not(Between(Plus(0, Constant(7)), 3, None)), DUCKDB, total=False).sql(DUCKDB.name))
 NOT COALESCE((CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3, FALSE)
@@ -16,7 +17,7 @@ CAST(DIV(CAST(c0 AS DECIMAL), CAST(c1 AS DECIMAL)) AS BIGINT)
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.schema.columns import Key
 from counterpoint.schema.expressions.tree import (
     And,

@@ -42,12 +42,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.errors import DataFailed, DataLost, InvalidParameter, NotAllowed, shown
 
 
@@ -84,6 +84,32 @@ class SqlEngine(Protocol):
 
     def close(self) -> None:
         """Delete every row and answer nothing from now on. A second call does nothing."""
+
+
+class BindOptions(NamedTuple):
+    """How data are to be bound: the table of a database, a limit on the engine's memory, the columns of the unit."""
+
+    relation: str | None = None
+    memory: str | None = None
+    """As `memory_limit` returns it."""
+    units: Sequence[str] = ()
+    """Objects in these columns are read as the keys of units."""
+
+    def check_no_relation(self) -> None:
+        """`InvalidParameter` if a relation was named, for an engine that needs none."""
+        if self.relation is not None:
+            raise InvalidParameter(
+                "relation names a table of a database, so data must be a postgresql:// URL: leave out relation, or "
+                "give one"
+            )
+
+    def check_no_memory(self, engine: str) -> None:
+        """`InvalidParameter` if a memory was stated, for an engine that has settings of its own."""
+        if self.memory is not None:
+            raise InvalidParameter(
+                f"memory limits the embedded engine, and {engine} holds this data: leave out memory, and limit "
+                f"{engine} by its own settings"
+            )
 
 
 class Offer(Protocol):

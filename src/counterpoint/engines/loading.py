@@ -13,7 +13,7 @@ may fail on a long text. The SQL contains only quoted names, literals and intege
 differently.
 
 >>> from counterpoint.schema.columns import number, text
->>> from counterpoint.engines.dialects import DUCKDB
+>>> from counterpoint.engines.duckdb import DUCKDB
 >>> print(stored(text(), "BIGINT", DUCKDB.quoted("a b"), DUCKDB))
 CAST("a b" AS VARCHAR)
 >>> print(stored(text(), "DOUBLE", DUCKDB.quoted("x"), DUCKDB))
@@ -22,7 +22,7 @@ None
 
 from math import ceil, floor
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.emit import written_term
 from counterpoint.engines.loading_times import TIMES, ZONED, stored_day, stored_instant
 from counterpoint.engines.unit_key_sql import SMALL, SPELLED_OUT, owner, shortened, unit_column, unit_spelled

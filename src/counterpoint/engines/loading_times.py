@@ -5,13 +5,13 @@ a text. Values are clamped before they are converted, since not every engine can
 give the same integers: the changes of a zone come from `zones`, not from the engine.
 
 >>> from counterpoint.schema.times import timestamp
->>> from counterpoint.engines.dialects import DUCKDB
+>>> from counterpoint.engines.duckdb import DUCKDB
 >>> column = timestamp("1970-01-01", "1970-01-02", zone="UTC")
 >>> print(stored_instant(column, "TIMESTAMP WITH TIME ZONE", "x", DUCKDB)[-53:])
 ELSE GREATEST(0, LEAST(86400000000, EPOCH_US(x))) END
 """
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.schema.times import LONGEST, MARGIN, OFFSET, SECOND, TIME_OF_DAY, Date, Timestamp, at_micros, zone
 
 TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}

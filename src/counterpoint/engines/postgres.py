@@ -21,8 +21,8 @@ from contextlib import suppress
 from threading import RLock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoint.engines.dialects import POSTGRES, Dialect
-from counterpoint.engines.engine import closed, failed, lost, unreadable
+from counterpoint.engines.dialect import Dialect
+from counterpoint.engines.engine import BindOptions, closed, failed, lost, unreadable
 from counterpoint.errors import CounterpointError, DataFailed, DataLost, InvalidParameter
 from counterpoint.process import close_in_this_process
 
@@ -78,6 +78,44 @@ _NOT_OURS = {"57P01", "57P02", "57P03", "57P05"}
 """How a server says that it ends a connection for a reason of its own: stopped by an operator, or idle for too long."""
 _AT_ONCE = 4096
 """How many rows of a scan are fetched at a time."""
+
+
+_SAFE = (
+    "CASE WHEN {0} = 'NaN' THEN 'NaN' WHEN {0} > 1e300 THEN 'Infinity' WHEN {0} < -1e300 THEN '-Infinity' "
+    "WHEN ABS({0}) < 1e-300 THEN 0 ELSE CAST({0} AS DOUBLE PRECISION) END"
+)
+
+POSTGRES = Dialect(
+    name="postgres",
+    wide="NUMERIC",
+    sums_are_wide=True,
+    like_backtracks=False,
+    double="DOUBLE PRECISION",
+    text='TEXT) COLLATE "C"',
+    sha256="ENCODE(SHA256(CONVERT_TO({}, 'UTF8')), 'hex') COLLATE \"C\"",
+    match="({} ~ '^({})$')",
+    floor_divide="DIV({}, {})",
+    quotient="DIV(top, bottom)",
+    weekday="ISODOW",
+    hexadecimal="CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
+    read_whole="CAST({} AS NUMERIC)",
+    whole_of_wide="{}",
+    whole_of_decimal="CASE WHEN {0} = FLOOR({0}) THEN TRUNC({0}) END",
+    read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
+    from_decimal=_SAFE,
+    read_date="CAST({} AS DATE)",
+    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
+    read_time="CAST({} AS TIMESTAMP)",
+    micros="CAST(EXTRACT(EPOCH FROM {}) * 1000000 AS BIGINT)",
+    nanos=None,
+    zoned="TIMESTAMPTZ",
+    unzoned="TIMESTAMP",
+    tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
+    readable="{}",
+    tried="{}",
+    quote='"',
+    backslashed=False,
+)
 
 
 class PostgresEngine:
@@ -263,3 +301,11 @@ def _connected(url: str) -> "Connection[Any]":
     with suppress(psycopg.Error, UnicodeError):  # the message may quote the password
         return psycopg.connect(url, autocommit=True, client_encoding="utf8")
     raise InvalidParameter("could not connect to the database: check host, user and password of the postgresql:// URL")
+
+
+def offer(data: object, options: BindOptions) -> PostgresOffer | None:
+    """An offer of a table or view of a database, which a URL names; None for other data."""
+    if not (isinstance(data, str) and data.startswith(("postgresql://", "postgres://"))):
+        return None
+    options.check_no_memory("PostgreSQL")
+    return PostgresOffer(data, options.relation)

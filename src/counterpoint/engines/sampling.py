@@ -5,7 +5,7 @@ are units of their own are named by their content and, among equal rows, by a nu
 the rows of the sample are the same.
 
 >>> from counterpoint.privacy.samples import SampleKey
->>> from counterpoint.engines.dialects import DUCKDB
+>>> from counterpoint.engines.duckdb import DUCKDB
 >>> coin(Sample("1/4", SampleKey(5)), "u", DUCKDB)
 "SHA256('000...005' || CAST(LENGTH(u) AS VARCHAR) || ':' || u) < '4000...000'"
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.loading import content
 from counterpoint.engines.unit_key_sql import unit_spelled
 from counterpoint.privacy.samples import Sample

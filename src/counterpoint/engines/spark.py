@@ -17,8 +17,8 @@ from secrets import token_hex
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from counterpoint.engines.dialects import SPARK, Dialect
-from counterpoint.engines.engine import closed, failed, lost, unreadable
+from counterpoint.engines.dialect import Dialect
+from counterpoint.engines.engine import BindOptions, closed, failed, lost, unreadable
 from counterpoint.errors import INTERRUPTIONS, DataFailed, InvalidParameter
 from counterpoint.process import leave_to_parent
 
@@ -57,6 +57,43 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
 }
 """The settings on which the meaning of our statements depends."""
+
+
+SPARK = Dialect(
+    name="spark",
+    wide="DECIMAL(38, 0)",
+    sums_are_wide=False,  # and a SUM of decimals takes three times as long as those of the limbs
+    like_backtracks=True,
+    double="DOUBLE",
+    text="STRING)",
+    sha256="SHA2({}, 256)",
+    match="({} RLIKE '(?s)^({})$(?!.)')",  # without the lookahead, $ would also stand before a last newline
+    floor_divide="(({0}) - PMOD({0}, {1})) / {1}",
+    quotient="CAST((top DIV bottom) AS DECIMAL(38, 0))",  # DIV gives 64 bits, which the quotient of a term has
+    weekday="DOW_ISO",
+    hexadecimal="CAST(CONV({}, 16, 10) AS DECIMAL(38, 0))",
+    read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
+    whole_of_wide="{}",
+    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS DECIMAL(38, 0)) END",
+    read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
+    from_decimal="CAST({} AS DOUBLE)",
+    read_date="TRY_CAST({} AS DATE)",
+    days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
+    read_time="TRY_CAST({} AS TIMESTAMP_NTZ)",
+    micros="UNIX_MICROS(CAST({} AS TIMESTAMP))",
+    nanos=None,
+    zoned="TIMESTAMP",
+    unzoned="TIMESTAMP_NTZ",
+    tame="{}",
+    # REPLACE compares bytes; a regular expression compares characters and reads every invalid byte as \ufffd
+    readable=(
+        "CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') AND NOT CONTAINS({0}, CHAR(0)) "
+        "THEN {0} END"
+    ),
+    tried="{}",
+    quote="`",
+    backslashed=True,
+)
 
 
 class SparkEngine:
@@ -210,3 +247,12 @@ def _is_stopped(session: "SparkSession") -> bool:
         application = session.sparkContext._jsc  # None after `stop`
         return application is None or bool(application.sc().isStopped())
     return True
+
+
+def offer(data: object, options: BindOptions) -> SparkOffer | None:
+    """An offer of a DataFrame; None for other data."""
+    if type(data).__module__.partition(".")[0] != "pyspark":
+        return None
+    options.check_no_relation()
+    options.check_no_memory("Spark")
+    return SparkOffer(data)

@@ -3,12 +3,13 @@
 A unit that is one column of whole numbers of at most 64 bits is stored as an integer, any other as its key; written as
 a text, both are the key. So hashes, samples and joins are the same, however a column of the same units is typed.
 
->>> from counterpoint.engines.dialects import DUCKDB, SPARK
+>>> from counterpoint.engines.duckdb import DUCKDB
+>>> from counterpoint.engines.spark import SPARK
 >>> key_of("INTEGER", '"id"', "whole", DUCKDB), key_of("INTEGER", "`id`", "text", SPARK)
 (('BIGINT', 'CAST("id" AS BIGINT)'), ('VARCHAR', 'CAST(`id` AS STRING)'))
 """
 
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.errors import InvalidParameter
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.unit_keys import (

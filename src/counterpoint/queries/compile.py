@@ -7,7 +7,7 @@ declaration says (by one update of a live table, or by fewer rows), it has a sec
 >>> from counterpoint.queries.aggregates import count
 >>> from counterpoint.schema.columns import number
 >>> from counterpoint.schema.declaration import Named
->>> from counterpoint.engines.dialects import DUCKDB
+>>> from counterpoint.engines.duckdb import DUCKDB
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)),))
 >>> compiler(declared, RowView("rows"), DUCKDB)(canonical(count(where="age >= 18"))).statements
 ('SELECT COUNT(*) FROM rows WHERE c0 >= 18',)
@@ -20,7 +20,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from counterpoint.encoding import decode, encode
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.errors import InvalidRequest
 from counterpoint.queries.aggregates import REQUESTS
 from counterpoint.queries.extremes import EXTREMES, TOPS

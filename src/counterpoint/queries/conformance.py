@@ -16,7 +16,7 @@ from contextlib import suppress
 from typing import Any
 
 from counterpoint.engines import loading
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.engine import SqlEngine
 from counterpoint.engines.unit_key_sql import key_of
 from counterpoint.errors import CounterpointError, DataLost, InvalidParameter

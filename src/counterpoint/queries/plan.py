@@ -18,7 +18,7 @@ first counted by value (on 10^7 rows: no gain for 8 thresholds over 100,000 valu
 times for 1000 over 100,000). `tally` reads the rows that the statement returned as one integer per cell.
 
 >>> from counterpoint.schema.expressions.tree import Not, In, Between
->>> from counterpoint.engines.dialects import SPARK
+>>> from counterpoint.engines.spark import SPARK
 >>> from counterpoint.queries.plan import ColumnTotal, QueryPlan, Rows
 >>> print(statement(QueryPlan(ColumnTotal(0, 9), ((9,),), Between(1, 18, None)), "rows"))
 SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
@@ -35,7 +35,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from counterpoint.engines.dialects import DUCKDB, Dialect
+from counterpoint.engines.dialect import Dialect
+from counterpoint.engines.duckdb import DUCKDB
 from counterpoint.engines.emit import cast_to_wide, written_condition, written_term
 from counterpoint.queries.sensitivity import Corner, Groups
 from counterpoint.schema.columns import Key

@@ -45,8 +45,7 @@ from math import ceil, floor
 from pathlib import Path
 from typing import Any
 
-from counterpoint.engines.dialects import DUCKDB
-from counterpoint.engines.duckdb import EmbeddedEngine, EmbeddedOffer
+from counterpoint.engines.duckdb import DUCKDB, EmbeddedEngine, EmbeddedOffer
 from counterpoint.engines.loading import NUMBER, TEXTS, WHOLE
 from counterpoint.engines.loading_times import DAY, TIMES, ZONED
 from counterpoint.errors import InvalidParameter

@@ -49,8 +49,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from counterpoint.encoding import decode, digest
-from counterpoint.engines.dialects import DUCKDB
-from counterpoint.engines.duckdb import BesideTable
+from counterpoint.engines.duckdb import DUCKDB, BesideTable
 from counterpoint.engines.sampling import column_array, stored_kind
 from counterpoint.errors import InvalidParameter
 from counterpoint.queries import fallback

@@ -33,8 +33,9 @@ from msgspec.structs import replace
 from counterpoint.display.progress import working
 from counterpoint.encoding import Plain, digest
 from counterpoint.engines import loading, sampling
-from counterpoint.engines.duckdb import EmbeddedEngine, offered
-from counterpoint.engines.engine import Offer, SqlEngine, closed, unreadable
+from counterpoint.engines.catalogue import offered
+from counterpoint.engines.duckdb import EmbeddedEngine
+from counterpoint.engines.engine import BindOptions, Offer, SqlEngine, closed, memory_limit, unreadable
 from counterpoint.engines.unit_key_sql import schema_type
 from counterpoint.errors import DataFailed, InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.numbers.exact import whole
@@ -131,7 +132,8 @@ class Table(Source):
         owner, most = protected(unit, rows_per_unit)
         types = checked_unit_types(unit_type, owner)
         _check_types(columns, neighbours, key)
-        offer = offered(data, relation, memory, unit_columns(owner))
+        limit = None if memory is None else memory_limit(memory)
+        offer = offered(data, BindOptions(relation, limit, unit_columns(owner)))
         try:
             named = _named(offer.kinds, columns or {})
             for name in unit_columns(owner):

@@ -44,10 +44,9 @@ from contextlib import closing
 from importlib import import_module
 from typing import Any, NamedTuple
 
-from counterpoint.engines.dialects import POSTGRES
 from counterpoint.engines.duckdb import EmbeddedOffer
 from counterpoint.engines.inputs import is_pandas
-from counterpoint.engines.postgres import PostgresEngine, PostgresOffer
+from counterpoint.engines.postgres import POSTGRES, PostgresEngine, PostgresOffer
 from counterpoint.engines.spark import SparkOffer
 from counterpoint.errors import FeedFailed, InvalidParameter, RequestConflict, shown
 from counterpoint.numbers.exact import whole

@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from counterpoint.display.progress import working
 from counterpoint.engines import loading
-from counterpoint.engines.dialects import Dialect
+from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.unit_key_sql import key_of
 from counterpoint.errors import INTERRUPTIONS, CounterpointError, FeedFailed, InvalidParameter, RequestConflict, shown
 from counterpoint.schema.columns import is_readable

@@ -24,7 +24,8 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, digest
-from counterpoint.engines.dialects import DUCKDB, Dialect
+from counterpoint.engines.dialect import Dialect
+from counterpoint.engines.duckdb import DUCKDB
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.privacy.messages import Update, blank_update
 from counterpoint.privacy.relations import Relation, Steps

@@ -25,7 +25,8 @@ from typing import Any, Self
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, digest, encode
-from counterpoint.engines.dialects import DUCKDB, Dialect
+from counterpoint.engines.dialect import Dialect
+from counterpoint.engines.duckdb import DUCKDB
 from counterpoint.engines.sampling import coins
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.privacy.messages import Update, blank_update

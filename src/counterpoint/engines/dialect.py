@@ -1,13 +1,16 @@
-r"""SQL dialects: how each engine spells what `loading` needs, so that all of them store the same integers.
+r"""An SQL dialect: how an engine spells what `loading` and `emit` need, so that every engine stores the same integers.
 
 Engines differ in their names for types and hashes, in quoting, and in what makes them fail: PostgreSQL raises an error
 if a double underflows or a decimal does not fit a double, so such values are replaced by 0 or an infinity first. After
 clamping and rounding that changes nothing (a step is at least 10^-18, a bound at most 2^62 * 10^18). A field with
 braces is a template; its arguments are expressions that this package writes.
 
-All that this package knows of an engine's SQL stands here: no field has a default, and nothing elsewhere is chosen by a
-dialect's name. What a dialect says is checked before an engine answers anything (see `conformance`).
+No field has a default, and no other file chooses by a dialect's name: an engine's own file states all that this package
+knows of its SQL. `conformance` checks it before the engine answers anything.
 
+>>> from counterpoint.engines.duckdb import DUCKDB
+>>> from counterpoint.engines.postgres import POSTGRES
+>>> from counterpoint.engines.spark import SPARK
 >>> SPARK.quoted("a b"), DUCKDB.quoted('we"ird')
 ('`a b`', '"we""ird"')
 >>> POSTGRES.literal("it's"), SPARK.literal("it's")
@@ -100,109 +103,3 @@ class Dialect(msgspec.Struct, frozen=True):
     def matches(self, text: str, pattern: str) -> str:
         """Whether all of a text matches. A pattern has no quote and no backslash, so every engine reads it alike."""
         return self.match.format(text, pattern)
-
-
-DUCKDB = Dialect(
-    name="duckdb",
-    wide="HUGEINT",
-    sums_are_wide=True,
-    like_backtracks=False,
-    double="DOUBLE",
-    text="VARCHAR)",
-    sha256="SHA256({})",
-    match="REGEXP_FULL_MATCH({}, '{}')",
-    floor_divide="({}) // {}",
-    quotient="CAST((top // bottom) AS HUGEINT)",
-    weekday="ISODOW",
-    hexadecimal="CAST('0x' || {} AS BIGINT)",
-    read_whole="TRY_CAST({} AS HUGEINT)",
-    whole_of_wide="TRY_CAST({} AS HUGEINT)",
-    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS HUGEINT) END",  # FLOOR may leave 38 digits, and fails
-    read_real="TRY_CAST({} AS DOUBLE)",
-    from_decimal="CAST({} AS DOUBLE)",
-    read_date="TRY_CAST({} AS DATE)",
-    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
-    read_time="TRY_CAST({} AS TIMESTAMP)",
-    micros="EPOCH_US({})",
-    nanos="EPOCH_NS({})",
-    zoned="TIMESTAMPTZ",
-    unzoned="TIMESTAMP",
-    tame="{}",
-    readable="CASE WHEN NOT CONTAINS({0}, CHR(0)) THEN TRY(DECODE(ENCODE({0}))) END",
-    tried="TRY({})",
-    quote='"',
-    backslashed=False,
-)
-
-_SAFE = (
-    "CASE WHEN {0} = 'NaN' THEN 'NaN' WHEN {0} > 1e300 THEN 'Infinity' WHEN {0} < -1e300 THEN '-Infinity' "
-    "WHEN ABS({0}) < 1e-300 THEN 0 ELSE CAST({0} AS DOUBLE PRECISION) END"
-)
-
-POSTGRES = Dialect(
-    name="postgres",
-    wide="NUMERIC",
-    sums_are_wide=True,
-    like_backtracks=False,
-    double="DOUBLE PRECISION",
-    text='TEXT) COLLATE "C"',
-    sha256="ENCODE(SHA256(CONVERT_TO({}, 'UTF8')), 'hex') COLLATE \"C\"",
-    match="({} ~ '^({})$')",
-    floor_divide="DIV({}, {})",
-    quotient="DIV(top, bottom)",
-    weekday="ISODOW",
-    hexadecimal="CAST(CAST('x' || {} AS BIT(60)) AS BIGINT)",
-    read_whole="CAST({} AS NUMERIC)",
-    whole_of_wide="{}",
-    whole_of_decimal="CASE WHEN {0} = FLOOR({0}) THEN TRUNC({0}) END",
-    read_real=_SAFE.replace("{0}", "CAST({0} AS NUMERIC)"),
-    from_decimal=_SAFE,
-    read_date="CAST({} AS DATE)",
-    days="CAST({} - DATE '1970-01-01' AS BIGINT)",
-    read_time="CAST({} AS TIMESTAMP)",
-    micros="CAST(EXTRACT(EPOCH FROM {}) * 1000000 AS BIGINT)",
-    nanos=None,
-    zoned="TIMESTAMPTZ",
-    unzoned="TIMESTAMP",
-    tame="CASE WHEN ABS({0}) < 1e-200 THEN 0 ELSE {0} END",
-    readable="{}",
-    tried="{}",
-    quote='"',
-    backslashed=False,
-)
-
-SPARK = Dialect(
-    name="spark",
-    wide="DECIMAL(38, 0)",
-    sums_are_wide=False,  # and a SUM of decimals takes three times as long as those of the limbs
-    like_backtracks=True,
-    double="DOUBLE",
-    text="STRING)",
-    sha256="SHA2({}, 256)",
-    match="({} RLIKE '(?s)^({})$(?!.)')",  # without the lookahead, $ would also stand before a last newline
-    floor_divide="(({0}) - PMOD({0}, {1})) / {1}",
-    quotient="CAST((top DIV bottom) AS DECIMAL(38, 0))",  # DIV gives 64 bits, which the quotient of a term has
-    weekday="DOW_ISO",
-    hexadecimal="CAST(CONV({}, 16, 10) AS DECIMAL(38, 0))",
-    read_whole="TRY_CAST(TRIM({}) AS DECIMAL(38, 0))",
-    whole_of_wide="{}",
-    whole_of_decimal="CASE WHEN {0} % 1 = 0 THEN CAST({0} AS DECIMAL(38, 0)) END",
-    read_real="TRY_CAST(TRIM({}) AS DOUBLE)",
-    from_decimal="CAST({} AS DOUBLE)",
-    read_date="TRY_CAST({} AS DATE)",
-    days="CAST(DATEDIFF({}, DATE '1970-01-01') AS BIGINT)",
-    read_time="TRY_CAST({} AS TIMESTAMP_NTZ)",
-    micros="UNIX_MICROS(CAST({} AS TIMESTAMP))",
-    nanos=None,
-    zoned="TIMESTAMP",
-    unzoned="TIMESTAMP_NTZ",
-    tame="{}",
-    # REPLACE compares bytes; a regular expression compares characters and reads every invalid byte as \ufffd
-    readable=(
-        "CASE WHEN REPLACE({0}, '\ufffd', '') = REGEXP_REPLACE({0}, '\ufffd', '') AND NOT CONTAINS({0}, CHAR(0)) "
-        "THEN {0} END"
-    ),
-    tried="{}",
-    quote="`",
-    backslashed=True,
-)
