@@ -1,11 +1,17 @@
 """Many launches, grants and principals: a session has a limit on the ones, and lists of all come in pages."""
 
 import pytest
+from tests.service.browser import Browser
 from tests.service.registry import served
 
 import counterpoint as cp
 from counterpoint.client import service as services
 from counterpoint.service.limits import Limits
+from counterpoint.service.pages import grants, widgets
+from counterpoint.service.pages import session as session_pages
+from counterpoint.session.timeline import timeline_of
+from counterpoint.wire.documents import read_certificate, read_timeline
+from counterpoint.wire.problems import SessionId
 from counterpoint.wire.requests import PAGE
 
 TINY = {"mechanism": {"mechanism": "Laplace", "epsilon": "1e-9", "asks": 9}}
@@ -31,7 +37,7 @@ def test_a_session_has_a_number_of_launches_and_its_mechanisms_go_on(tmp_path):
             refused = call("ann", "POST", f"{url}/{path}", body)
             assert refused.status_code == 409 and "4 is the limit" in refused.json()["detail"], refused.text
         assert call("ann", "GET", url).json()["loss"] == before, "a refusal costs nothing"
-        assert len(call("ann", "GET", f"{url}/history").json()["facts"]) == 6, "nor is it written to the ledger"
+        assert len(call("ann", "GET", f"{url}/history").json()["facts"]) == 4, "nor is it written to the ledger"
         assert call("ann", "POST", f"{url}/launches", TINY, id="first").json()["handle"] == handle
         assert call("ann", "POST", f"{url}/questions", QUESTION, id="second").status_code == 201
         assert call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT).status_code == 201
@@ -101,3 +107,49 @@ def test_the_client_reads_all_pages(tmp_path, monkeypatch, page):
         monkeypatch.setattr(services, "Call", limited)
         connection = cp.connect("http://localhost", key=call.keys["ann"], transport=call.client._transport)
         assert [one.id for one in connection.sessions] == sessions
+
+
+def test_a_timeline_and_a_certificate_come_in_pages_that_together_are_the_whole(tmp_path):
+    with served(tmp_path) as call:
+        session = call.granted()
+        url = f"/v1/sessions/{session}"
+        handles = [call.launched(session, mechanism="Laplace", epsilon="1e-6", asks=9) for _ in range(3)]
+        call("ann", "POST", f"{url}/delegations", BUDGET)
+        for handle in (*handles, *handles):
+            call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
+        call("ann", "POST", f"{url}/launches", {"mechanism": {"mechanism": "Laplace", "epsilon": 9}})
+        found = call.registry.data_set("people").session().at(SessionId.read(session).path)
+        for name, read, whole in (
+            ("timeline", read_timeline, timeline_of(found)),
+            ("certificate", read_certificate, found.certificate()),
+        ):
+            for limit in (1, 2, 3, 200):
+                pages, after = [], 0
+                while after is not None:
+                    pages.append(call("ann", "GET", f"{url}/{name}?after={after}&limit={limit}").json())
+                    after = pages[-1]["next"]
+                assert read(pages) == whole, (name, limit)
+
+
+def test_the_page_of_a_session_of_many_launches_shows_the_newest_events_and_both_ends_of_the_certificate(
+    tmp_path, monkeypatch
+):
+    for module, name in ((widgets, "MOST_WHOLE"), (widgets, "SIZE"), (widgets, "SMALLEST"), (grants, "LINES")):
+        monkeypatch.setattr(module, name, 2)
+    monkeypatch.setattr(session_pages, "MOST_PREMISES", 2)
+    monkeypatch.setattr(session_pages, "MOST_RUNNING", 2)
+    with served(tmp_path) as call:
+        session = call.granted()
+        for number in range(7):
+            call.launched(session, mechanism="Laplace", epsilon=f"{number + 1}e-6")
+        for _ in range(3):
+            call.granted("bob", "1e-6")
+        ann, carol = Browser(call, "ann"), Browser(call, "carol")
+        text = ann.get(f"/sessions/{session}").text
+        assert "Events 6 to 7 of 7" in text and "events=all" in text
+        assert "All 7 events" in ann.get(f"/sessions/{session}?events=all").text
+        assert "... and 3 launches between these" in text
+        assert all(f"(0, {number}):" in text for number in (0, 1, 5, 6)) and "(0, 3):" not in text
+        assert [f'<option value="{number}">' in text for number in range(7)] == [False] * 5 + [True] * 2
+        first, last = carol.get("/grants").text, carol.get("/grants?start=3").text
+        assert "Grants 1 to 2 of 4" in first and "start=3" in first and "Grants 3 to 4 of 4" in last

@@ -233,7 +233,8 @@ class EventWindow:
 
     def is_offered(self, timeline: Timeline) -> bool:
         """Whether a session is so large that all of it is drawn folded, or a part is drawn now."""
-        return not self.is_whole or timeline.asks > MOST_ASKS or len(timeline.lanes) > MOST_LANES
+        is_large = self.events > MOST_WHOLE or timeline.asks > MOST_ASKS or len(timeline.lanes) > MOST_LANES
+        return is_large or not self.is_whole
 
     @property
     def address(self) -> str:
