@@ -26,7 +26,7 @@ from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.partition_selection import GaussianSelection, PartitionSelection
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.mechanisms.threshold import Comparing
+from counterpoint.mechanisms.threshold import NoisyThreshold
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.secret import Tally
 
@@ -71,7 +71,7 @@ def additive(mechanism: Additive, width: int = 1) -> Off:
     return off
 
 
-def comparing(mechanism: Comparing, asks: int) -> Off:
+def comparing(mechanism: NoisyThreshold, asks: int) -> Off:
     """A hit among values that are all so far below the threshold."""
 
     def off(far: int, coins: Coins) -> bool:

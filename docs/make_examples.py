@@ -14,7 +14,7 @@ from counterpoint.composition.odometers import truncated
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.numbers import format_number
-from counterpoint.privacy.messages import Ask, Gap, Message, To
+from counterpoint.privacy.messages import Ask, Gap, Message, ToChild
 from counterpoint.privacy.relations import Pair, Relation, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.verify.exact_loss import ExactLoss, exact
 from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, side_by_side
@@ -60,7 +60,7 @@ def interleaved() -> float:
     """
     response = cp.RandomizedResponse("0.5")
     pairs: list[Pair] = [(Ask(Launch(response)), Ask(Launch(response)))]
-    pairs += [(Ask(To(n), 0), Ask(To(n), 1)) for n in range(3)]
+    pairs += [(Ask(ToChild(n), 0), Ask(ToChild(n), 1)) for n in range(3)]
     return exact(Concurrent(cp.Filter(cp.PureDP(1)), every_step()), messages=pairs, rounds=6).epsilon_at(0)
 
 
@@ -80,7 +80,7 @@ def doors(copies: int, first_pair: bool = False) -> Fraction:
     relation = first_pair_consistent(1, inner) if first_pair else k_sparse(1, inner)
     rule = cp.Parallel(1, cp.ApproxDP(0, SEVENTH), delta_total=None if first_pair else 1, first_pair=first_pair)
     pairs: list[Pair] = [(Ask(Launch(OpenDoor(SEVENTH))), Ask(Launch(OpenDoor(SEVENTH))))]
-    pairs += [(Ask(To(n), 0), Ask(To(n), bit)) for n in range(copies) for bit in (0, 1)]
+    pairs += [(Ask(ToChild(n), 0), Ask(ToChild(n), bit)) for n in range(copies) for bit in (0, 1)]
     created = CreatedFirst(relation, copies)
     loss = exact(Concurrent(rule, relation), created, messages=pairs, rounds=2 * copies + 1, rational=True)
     return _exactly(loss)

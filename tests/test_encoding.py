@@ -164,7 +164,7 @@ def test_a_class_with_the_name_of_one_of_ours_is_refused_where_it_is_defined():
         "import counterpoint as cp\n"
         "from counterpoint.encoding import Value\n"
         "try:\n"
-        "    class Watching(cp.mechanisms.Own, Value, frozen=True):\n"
+        "    class ThresholdState(cp.mechanisms.Own, Value, frozen=True):\n"
         "        pass\n"
         "except TypeError as error:\n"
         "    print(error)\n"
@@ -172,4 +172,4 @@ def test_a_class_with_the_name_of_one_of_ours_is_refused_where_it_is_defined():
         "    pass\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert "under the name Watching" in done.stdout and "give yours another name" in done.stdout
+    assert "under the name ThresholdState" in done.stdout and "give yours another name" in done.stdout

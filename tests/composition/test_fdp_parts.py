@@ -14,7 +14,7 @@ from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, TradeOf
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, State, accepted
 from counterpoint.privacy.claims import Charge, claim
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import every_step, k_sparse, static_parts
 from counterpoint.verify.decomposition import CurveTooHigh, decompose
 from counterpoint.verify.exact_loss import exact
@@ -131,7 +131,7 @@ def largest(curve, growth):
 
 
 def asked(child, differ):
-    return Ask(To(child, 0), 0), Ask(To(child, 0), 1 if differ else 0)
+    return Ask(ToChild(child, 0), 0), Ask(ToChild(child, 0), 1 if differ else 0)
 
 
 def test_parts_with_memory_reach_just_their_tensor():

@@ -34,7 +34,7 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.numbers import precision
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import every_step
 
 VECTORS = json.loads((pathlib.Path(__file__).parents[1] / "vectors" / "accounting.json").read_text())
@@ -113,7 +113,7 @@ def test_t07_the_truncated_view_drops_the_answer_that_exceeds():
         composition, coins = Concurrent(Odometer(PureDP), every_step()), SeededCoins(1)
         state, readings = composition.start(coins), []
         for child, epsilon in enumerate(epsilons):
-            for message in (Ask(Launch(Laplace(epsilon))), Ask(To(child), 7)):
+            for message in (Ask(Launch(Laplace(epsilon))), Ask(ToChild(child), 7)):
                 state, answer = composition.step(state, message, coins)
                 readings.append((composition.loss(state), (child, answer)))
         return [child for child, _ in truncated(readings, PureDP(1))]

@@ -24,11 +24,11 @@ from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Mechanism, accepted
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.claims import Charge, Claim, claim
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import every_step, k_sparse, static_parts
 from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict
 
 
@@ -226,7 +226,7 @@ def creating(rule, menu, children):
     """Every child is affected, which is the worst; at each move one is created, or asked."""
     launches = [(Ask(Launch(child)), Ask(Launch(child))) for child in responses(menu)]
     relation = static_parts(children, every_step()).reaching(*range(children))
-    messages = [*launches, *(pair for child in range(children) for pair in asks([(0, 1)], To(child)))]
+    messages = [*launches, *(pair for child in range(children) for pair in asks([(0, 1)], ToChild(child)))]
     return exact(Concurrent(rule, static_parts(rule.k, every_step())), relation, messages=messages, rounds=2 * children)
 
 

@@ -27,7 +27,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import State
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import Steps, every_step, one_step
 from counterpoint.session.session import Session
 from counterpoint.sources.streams.stream import Stream
@@ -199,7 +199,7 @@ def test_without_a_horizon_the_count_goes_on_through_the_epochs():
         (Update((1, 2)), False),
         (Ask(private=1), False),
         (Ask("how many?"), False),
-        (Ask(To(0)), False),
+        (Ask(ToChild(0)), False),
     ],
 )
 def test_it_takes_single_integers_and_asks_that_carry_nothing(counter, message, accepted):
@@ -278,7 +278,7 @@ def test_several_counters_run_on_one_stream_inside_a_composition():
     state, _ = both.step(state, Update(1), coins)
     state, _ = both.step(state, Ask(Launch(Counter(2000))), coins)
     state, _ = both.step(state, Update(1), coins)
-    assert [both.step(state, Ask(To(child)), coins)[1] for child in (0, 1)] == [2, 1]
+    assert [both.step(state, Ask(ToChild(child)), coins)[1] for child in (0, 1)] == [2, 1]
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf"), True, "x"])

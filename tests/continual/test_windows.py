@@ -21,7 +21,7 @@ from counterpoint.mechanisms import Ask, Update
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import updates
+from counterpoint.verify.message_pairs import updates
 from counterpoint.verify.verdict import Verdict
 
 COUNTERS = [

@@ -20,7 +20,7 @@ from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
     Predicate,
@@ -51,7 +51,7 @@ class AfterReset(Relation, Value, frozen=True):
         return False
 
     def _advance(self, progress, left, right, distance):
-        said = left.public.public if isinstance(left.public, To) else left.public
+        said = left.public.public if isinstance(left.public, ToChild) else left.public
         return said == RESET if progress or distance.l1 == 0 else None
 
     def within(self, other):
@@ -102,7 +102,7 @@ def test_a_composition_whose_children_see_a_part_of_the_messages_loses_everythin
     lying = AfterReset(lies=True)
     both = Concurrent(Filter(PureDP(0)), lying)
     launch = (Ask(Launch(Resettable(lying))),) * 2
-    messages = [launch, *conversation(To(0, RESET), To(1, ASK))]
+    messages = [launch, *conversation(ToChild(0, RESET), ToChild(1, ASK))]
     assert exact(both, messages=messages, rounds=4).epsilon_at(0) == math.inf
     with pytest.raises(NotCovered, match="sees only some of the messages"):
         Concurrent(Filter(PureDP(0)), AfterReset())
@@ -138,7 +138,7 @@ def test_a_guard_judges_what_an_ask_says_and_not_whom_it_is_for():
     mechanism = Concurrent(Filter(PureDP(0)), every_step())
     guarded, coins = Guarded(mechanism, NoResets()), SeededCoins(1)
     state, _ = guarded.step(guarded.start(coins), Ask(Launch(Resettable(every_step()))), coins)
-    for address in (To(0, RESET), To(0, To(1, RESET))):
+    for address in (ToChild(0, RESET), ToChild(0, ToChild(1, RESET))):
         after, refused = guarded.step(state, Ask(address, 0), coins)
         assert isinstance(refused, Refused) and refused.error == "NotAllowed" and after == state
         assert not Asked(every_step(), NoResets()).valid([(Ask(address, 0), Ask(address, 0))])
@@ -167,7 +167,7 @@ class Spoilt(Mechanism, Value, frozen=True):
 def test_an_update_for_all_children_is_a_message_of_each(inner):
     """It was no one's first message: after it, a child whose first message alone may differ got another that did."""
     parts = Concurrent(Parallel(1, each=PureDP(0)), k_sparse(1, inner))
-    update, ask = (Update(0), Update(0)), (Ask(To(0), 0), Ask(To(0), 1))
+    update, ask = (Update(0), Update(0)), (Ask(ToChild(0), 0), Ask(ToChild(0), 1))
     assert parts.relation.valid([update, ask]) is (inner == every_step())
     if inner == FirstMessage():
         launch = (Ask(Launch(Spoilt())),) * 2

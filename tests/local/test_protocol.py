@@ -22,14 +22,14 @@ from counterpoint.local.peeling import Fewer, Knows, Neighbourhood
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Guarded
 from counterpoint.local.protocol import Done, Protocol, Server
 from counterpoint.local.responders import Among, Members, Membership
-from counterpoint.local.users import Dealer, Individuals, Round
+from counterpoint.local.users import Dealer, Round, UserObjects
 from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.mechanisms.concurrent import Launch, Refused
 from counterpoint.mechanisms.mechanism import Chosen, Left, Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse
 from counterpoint.mechanisms.sparse_vector import SparseVector
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step, first_pair_consistent, k_sparse
 from counterpoint.privacy.secret import Secret, reveal
 
@@ -98,7 +98,7 @@ def test_queries_that_the_property_does_not_allow_are_refused_before_anybody_tos
 @pytest.mark.parametrize(
     "bad", [Round((3,), BOTH), Round((-1,), BOTH), Round((0, 0), BOTH), Round(("0",), BOTH), Round((0,), "hello")]
 )
-@pytest.mark.parametrize("users", [Individuals([Membership(1, bits=1)] * 3), Members(1, bits=1)])
+@pytest.mark.parametrize("users", [UserObjects([Membership(1, bits=1)] * 3), Members(1, bits=1)])
 def test_a_malformed_round_is_refused_in_both_forms(users, bad):
     with pytest.raises(InvalidRequest):
         Protocol(Script(), users, STATIC, AtMost(1)).open([1, 0, 1], SeededCoins(1)).ask(bad)
@@ -115,7 +115,7 @@ class Fickle:
         return next(self.readings)
 
 
-@pytest.mark.parametrize("users", [Individuals([Membership(1, bits=1)]), Members(1, bits=1)])
+@pytest.mark.parametrize("users", [UserObjects([Membership(1, bits=1)]), Members(1, bits=1)])
 @pytest.mark.parametrize("harmless", [1, 2, 3])
 def test_what_was_checked_is_what_is_answered_even_if_the_round_changes_its_mind(users, harmless):
     said = Fickle([BOTH] * harmless + [Among(1, (1,) * 100)] * 9)
@@ -129,7 +129,7 @@ def test_dealt_coins_toss_everything_that_coins_toss():
     coins = Dealer(SeededCoins(1), 2).to(1)
     assert isinstance(coins, Coins)
     assert coins.choose([800, 0]) == 1 and coins.geometric(5, size=3).min() >= 0 and coins.geometric("0.001") == 0
-    users = Individuals([Selector()] * 3).meet([(9000, 0), (0, 9000), (0, 9000)], SeededCoins(1))
+    users = UserObjects([Selector()] * 3).meet([(9000, 0), (0, 9000), (0, 9000)], SeededCoins(1))
     assert users.answer(Round((0, 1, 2)), SeededCoins(2)) == (Chosen(0), Chosen(1), Chosen(1))
 
 
@@ -176,11 +176,11 @@ def test_the_engine_answers_as_the_mechanism_that_is_verified():
     for child, value in enumerate((1, 0, 1)):
         state, number = mechanism.step(state, Ask(Launch(protocol.admit(Membership(1, bits=1)))), coins)
         assert number == child
-        state, _ = mechanism.step(state, Ask(To(child, Data()), value), coins)
+        state, _ = mechanism.step(state, Ask(ToChild(child, Data()), value), coins)
     for user in (2, 0, 1):
-        state, said = mechanism.step(state, Ask(To(user, BOTH)), coins)
+        state, said = mechanism.step(state, Ask(ToChild(user, BOTH)), coins)
         assert running.ask(Round((user,), BOTH)) == (said,)
-    state, said = mechanism.step(state, Ask(To(1, BOTH)), coins)
+    state, said = mechanism.step(state, Ask(ToChild(1, BOTH)), coins)
     assert isinstance(said, Refused) and said.error == "NotAllowed"
     assert protocol.claim.loss == mechanism.claim.loss
 
@@ -211,7 +211,7 @@ class FrailUser(Membership, frozen=True):
 
 def test_a_user_whose_code_fails_has_halted_and_draws_nothing_again():
     coins = SeededCoins(1)
-    meeting = Individuals([FrailUser(1, bits=1)] * 2).meet([0, 1], coins)
+    meeting = UserObjects([FrailUser(1, bits=1)] * 2).meet([0, 1], coins)
     with pytest.raises(NotTotal) as info:
         meeting.answer(Round((1,), BOTH), coins)
     assert info.value.__context__ is None and info.value.__cause__ is None

@@ -24,7 +24,7 @@ from counterpoint.mechanisms.randomized_response import Dice, InteractiveRandomi
 from counterpoint.mechanisms.sampled import Sampled
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.mechanisms.threshold import Threshold
-from counterpoint.privacy.messages import Ask, Message, To, Update
+from counterpoint.privacy.messages import Ask, Message, ToChild, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import Tally
 from counterpoint.verify.catalogue.instances import session_game
@@ -172,13 +172,13 @@ CATALOGUE: list[tuple[Mechanism, list[Message]]] = [
         NESTED,
         [
             Ask(Launch(Laplace("0.25", asks=2))),
-            Ask(To(0), private=3),
+            Ask(ToChild(0), private=3),
             Update(1),
             Ask(Launch(NESTED)),
             Ask(Launch(Concurrent(Filter(PureDP("0.5")), every_step()))),
-            Ask(To(1, Launch(RandomizedResponse("0.5")))),
-            Ask(To(1, To(0)), private=1),
-            Ask(To(7), private=1),
+            Ask(ToChild(1, Launch(RandomizedResponse("0.5")))),
+            Ask(ToChild(1, ToChild(0)), private=1),
+            Ask(ToChild(7), private=1),
         ],
     ),
 ]

@@ -13,7 +13,7 @@ from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict
 
 EACH = every_step()

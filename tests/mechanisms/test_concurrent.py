@@ -18,7 +18,7 @@ from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.mechanisms.randomized_response import InteractiveRandomizedResponse, RandomizedResponse
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import FirstMessage, Steps, every_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.finite import OpenDoor
@@ -41,7 +41,7 @@ def test_a_child_whose_code_fails_leaves_nothing_of_what_it_saw():
     both, coins = compose(), SeededCoins(1)
     state, child = both.step(both.start(coins), Ask(Launch(FrailLaplace(1))), coins)
     with pytest.raises(NotTotal) as info:
-        both.step(state, Ask(To(child), private=8_675_309), coins)
+        both.step(state, Ask(ToChild(child), private=8_675_309), coins)
     assert chained(info.value) == [] and not shows(info.value, 8_675_309, __file__)
 
 
@@ -73,7 +73,7 @@ def test_t03_a_refused_launch_consumes_nothing():
 def test_t04_children_outlive_the_budget():
     composition = compose()
     answers, states = drive(
-        composition, Ask(Launch(Laplace(1, asks=50))), Ask(Launch(Laplace("0.1"))), *[Ask(To(0), 7)] * 50
+        composition, Ask(Launch(Laplace(1, asks=50))), Ask(Launch(Laplace("0.1"))), *[Ask(ToChild(0), 7)] * 50
     )
     assert isinstance(answers[1], Refused)
     assert all(isinstance(answer, int) for answer in answers[2:])
@@ -84,7 +84,7 @@ def test_t04_in_the_literal_halt_mode_a_refusal_ends_everything():
     composition = compose(halt=True)
     answers, states = drive(composition, Ask(Launch(Laplace(1, asks=5))), Ask(Launch(Laplace("0.1"))))
     assert answers[1].error == "BudgetExceeded" and states[-1] is None
-    answers, states = drive(composition, Ask(Launch(Laplace(1, asks=5))), Ask(To(5), 1))
+    answers, states = drive(composition, Ask(Launch(Laplace(1, asks=5))), Ask(ToChild(5), 1))
     assert answers[1].error == "InvalidRequest" and states[-1] is not None, "only a refused launch halts"
 
 
@@ -95,7 +95,7 @@ def test_t05_reading_the_loss_changes_nothing():
     before = encode(state, sealed=True)
     assert {composition.loss(state) for _ in range(100)} == {PureDP("0.5")}
     assert encode(state, sealed=True) == before
-    _after, answer = composition.step(state, Ask(To(0, "privacy_loss"), 5), coins)
+    _after, answer = composition.step(state, Ask(ToChild(0, "privacy_loss"), 5), coins)
     assert isinstance(answer, int), "a child's message that spells privacy_loss is the child's"
 
 
@@ -114,7 +114,7 @@ def test_t21_a_childs_transcript_does_not_depend_on_the_interleaving(order):
     said = {child: [] for child in range(3)}
     for child in order:
         coins = SeededCoins(100 * child + len(said[child]))
-        state, answer = composition.step(state, Ask(To(child), 1), coins)
+        state, answer = composition.step(state, Ask(ToChild(child), 1), coins)
         said[child].append(answer)
     for child, mechanism in enumerate(children):
         alone, expected = mechanism.start(SeededCoins(child)), []
@@ -131,12 +131,12 @@ def test_t21_misaddressed_and_malformed_messages_touch_no_child_and_no_coins():
     composition, coins = compose(), SeededCoins(1)
     state, _ = composition.step(composition.start(coins), Ask(Launch(Laplace(1))), coins)
     for message in [
-        Ask(To(7), 1),
-        Ask(To(-1), 1),
-        Ask(To("0"), 1),
-        Ask(To(True), 1),
-        Ask(To(0)),
-        Ask(To(0, To(0)), 1),
+        Ask(ToChild(7), 1),
+        Ask(ToChild(-1), 1),
+        Ask(ToChild("0"), 1),
+        Ask(ToChild(True), 1),
+        Ask(ToChild(0)),
+        Ask(ToChild(0, ToChild(0)), 1),
     ]:
         after, answer = composition.step(state, message, NoCoins())
         assert after is state and answer.error == "InvalidRequest"
@@ -148,9 +148,9 @@ def test_a_childs_halt_is_that_childs_last_message_only():
         compose(),
         Ask(Launch(Laplace("0.5"))),
         Ask(Launch(Laplace("0.5"))),
-        Ask(To(0), 1),
-        Ask(To(0), 1),
-        Ask(To(1), 1),
+        Ask(ToChild(0), 1),
+        Ask(ToChild(0), 1),
+        Ask(ToChild(1), 1),
     )
     assert isinstance(answers[2], int) and answers[3].error == "Halted" and isinstance(answers[4], int)
 
@@ -164,7 +164,7 @@ def test_children_toss_independent_coins():
     for _ in range(20):
         pair = []
         for child in range(2):
-            state, answer = composition.step(state, Ask(To(child), 0), coins)
+            state, answer = composition.step(state, Ask(ToChild(child), 0), coins)
             pair.append(answer)
         noise.append(pair)
     assert len({tuple(pair) for pair in noise}) == 20 and all(a != b for a, b in noise)
@@ -184,13 +184,13 @@ def test_a_launch_must_speak_of_the_neighbours_that_the_data_has():
 
 def test_it_can_be_launched_in_itself_to_any_depth():
     inner = compose("0.5")
-    launch_inside = Ask(To(0, Launch(Laplace("0.5"))))
+    launch_inside = Ask(ToChild(0, Launch(Laplace("0.5"))))
     answers, _states = drive(
         compose(),
         Ask(Launch(inner)),
         launch_inside,
         launch_inside,
-        Ask(To(0, To(0)), 10),
+        Ask(ToChild(0, ToChild(0)), 10),
         Ask(Launch(Laplace("0.5"))),
         Ask(Launch(Laplace("0.1"))),
     )
@@ -236,9 +236,9 @@ def test_an_update_reaches_every_live_child_that_takes_updates_from_its_launch_o
         Ask(Launch(Laplace(1))),
         Ask(Launch(Tallying())),
         Update(0),
-        Ask(To(0)),
-        Ask(To(2)),
-        Ask(To(1), 5),
+        Ask(ToChild(0)),
+        Ask(ToChild(2)),
+        Ask(ToChild(1), 5),
     )
     assert answers[1] is None and answers[4] is None
     assert answers[5] == 2 and answers[6] == 1 and isinstance(answers[7], int)

@@ -14,13 +14,13 @@ from counterpoint.encoding import decode, encode
 from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.additive import Range
 from counterpoint.mechanisms.mechanism import Mechanism, State
-from counterpoint.mechanisms.threshold import Watching
+from counterpoint.mechanisms.threshold import ThresholdState
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.symbolic import SymbolicCoins
 from counterpoint.verify.verdict import Verdict
 
 
-@pytest.mark.parametrize("state", [Watching(1, 2), Watching(1, 2, 3)], ids=str)
+@pytest.mark.parametrize("state", [ThresholdState(1, 2), ThresholdState(1, 2, 3)], ids=str)
 def test_a_state_is_read_back_with_the_asks_that_are_left(state):
     assert decode(encode(state, sealed=True), State) == state
 

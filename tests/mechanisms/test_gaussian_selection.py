@@ -13,7 +13,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.measures import ApproxDP, ApproxzCDP
 from counterpoint.mechanisms.partition_selection import MOST_SQUARED, Calibration, GaussianSelection, PartitionSelection
 from counterpoint.numbers import precision
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import Tally
 
@@ -136,7 +136,7 @@ def test_only_tallies_of_units_with_a_limited_number_of_keys_are_accepted():
     mechanism, tally = GaussianSelection(1, "1e-6"), Tally((("a", 1),))
     assert mechanism.accepts(Ask(private=tally, sensitivity=9, squared=9))
     assert not mechanism.accepts(Ask(private=tally, sensitivity=MOST_SQUARED, squared=MOST_SQUARED + 1))
-    assert not mechanism.accepts(Ask(To(0), private=tally)) and not mechanism.accepts(Ask(private=3))
+    assert not mechanism.accepts(Ask(ToChild(0), private=tally)) and not mechanism.accepts(Ask(private=3))
     assert not mechanism.accepts(Update(tally)) and not mechanism.accepts("keys")
     with pytest.raises(InvalidParameter):
         mechanism.error("0.95", MOST_SQUARED + 1)

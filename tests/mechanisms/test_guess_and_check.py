@@ -25,7 +25,7 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.session.session import Session
 from counterpoint.verify.coupling import two_adaptive_worlds, two_worlds
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import asks as ask_pairs
+from counterpoint.verify.message_pairs import asks as ask_pairs
 from counterpoint.verify.verdict import Verdict
 
 

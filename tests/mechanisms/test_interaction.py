@@ -6,7 +6,7 @@ from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.interaction import Analyst, interact
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import every_step
 
 
@@ -61,7 +61,7 @@ def test_the_view_holds_the_analysts_own_coins():
 def test_the_same_seeds_give_the_same_view_of_an_adaptive_conversation():
     def adaptive(answer, coins):
         child = coins.integer(2)
-        return Ask(To(child), private=(answer if isinstance(answer, int) else 0) + 1)
+        return Ask(ToChild(child), private=(answer if isinstance(answer, int) else 0) + 1)
 
     launches = [Ask(Launch(Laplace("0.5", asks=20)))] * 2
     composition = Concurrent(Filter(PureDP(1)), every_step())

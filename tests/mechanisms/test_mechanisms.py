@@ -14,7 +14,7 @@ from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, NotCovered, SecretLeak
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.mechanisms.mechanism import Mechanism, State, step
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 
 NAMES = [type(mechanism).__name__ for mechanism, _ in CATALOGUE]
 everything = pytest.mark.parametrize(("mechanism", "messages"), CATALOGUE, ids=NAMES)
@@ -110,7 +110,7 @@ def test_accepted_messages_are_accepted_whatever_their_secret(mechanism, message
             assert mechanism.accepts(twin)
 
 
-@pytest.mark.parametrize("message", [Ask(), Update(1), Ask(To(0), 1)])
+@pytest.mark.parametrize("message", [Ask(), Update(1), Ask(ToChild(0), 1)])
 def test_a_laplace_mechanism_wants_an_ask_of_its_own_with_a_value(message):
     assert not Laplace(1).accepts(message)
 

@@ -17,7 +17,7 @@ from counterpoint.errors import Halted, InvalidParameter, InvalidRequest, Relati
 from counterpoint.measures import PureDP, zCDP
 from counterpoint.mechanisms.mechanism import Chosen, step
 from counterpoint.mechanisms.noisy_max import NoisyMax, _radices
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import OneWay, every_step
 
 CUT = Fraction(1, 10**6)
@@ -193,7 +193,9 @@ def test_it_halts_after_its_last_ask():
         step(mechanism, state, Ask(private=(1, 2)), coins)
 
 
-@pytest.mark.parametrize("message", [Update((1, 2)), Ask(), Ask(private=3), Ask(private=()), Ask(To(0), (1, 2)), "x"])
+@pytest.mark.parametrize(
+    "message", [Update((1, 2)), Ask(), Ask(private=3), Ask(private=()), Ask(ToChild(0), (1, 2)), "x"]
+)
 def test_it_wants_a_vector(message):
     assert not NoisyMax(1).accepts(message)
     assert not NoisyMax(1, monotone=True).accepts(Ask(private=(1, 2)))

@@ -20,7 +20,7 @@ from counterpoint.mechanisms.partition_selection import GRID, PartitionSelection
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.numbers import precision
-from counterpoint.privacy.messages import Ask, To, Update, gap
+from counterpoint.privacy.messages import Ask, ToChild, Update, gap
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import Secret, Tally
 
@@ -151,7 +151,7 @@ def test_only_a_tally_of_bearable_sensitivity_is_accepted():
         Ask(private=(1, 2)),
         Ask(),
         Update(tally),
-        Ask(To(0), private=tally),
+        Ask(ToChild(0), private=tally),
     ):
         assert not mechanism.accepts(message)
     assert not PartitionSelection(10**300, 1e-6).accepts(Ask(private=tally, sensitivity=10**100))

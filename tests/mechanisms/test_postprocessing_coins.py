@@ -12,7 +12,7 @@ from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.encoding import Value
 from counterpoint.ledger.ledger import MemoryLedger
 from counterpoint.mechanisms.postprocessing import Failed
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict
 
 KEPT = []

@@ -30,7 +30,7 @@ from counterpoint.mechanisms.postprocessing import Failed, Postprocessed, Postpr
 from counterpoint.mechanisms.randomized_response import Dice, RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.claims import claim
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
     OneWay,
@@ -94,7 +94,7 @@ class ToBoth(Postprocessor, Value, frozen=True):
         return None
 
     def react(self, own, request, ask):
-        return own, ask(request) if isinstance(request, Launch) else (ask(To(0)), ask(To(1)))
+        return own, ask(request) if isinstance(request, Launch) else (ask(ToChild(0)), ask(ToChild(1)))
 
 
 def loss_of(mechanism, relation, messages, rounds):
@@ -115,7 +115,7 @@ UNSOUND = {
     "a second ask where one may differ": (Twice(), Again(), asked("q"), 2),
     "a second query of a user who answers one": (Twice(), Membership(1, bits=1), HELD, 2),
     "a query as data, which the guard lets pass": (Quietly(), Guarded(Again(), AtMost(1)), asked("q"), 2),
-    "one message for two children": (ToBoth(), PARTS, [(LAUNCH, LAUNCH), *asked(To(0))], 3),
+    "one message for two children": (ToBoth(), PARTS, [(LAUNCH, LAUNCH), *asked(ToChild(0))], 3),
 }
 
 
@@ -275,7 +275,7 @@ def test_what_the_refusal_recommends_is_taken():
     assert postprocess(Twice(), Guarded(Membership(1, bits=1), AtMost(1))).claim.loss == PureDP(1)
     coins, inside = SeededCoins(1), postprocess(Twice(), Laplace(1, asks=2))
     state, child = PARTS.step(PARTS.start(coins), Ask(Launch(inside)), coins)
-    assert len(PARTS.step(state, Ask(To(child), 5), coins)[1]) == 2
+    assert len(PARTS.step(state, Ask(ToChild(child), 5), coins)[1]) == 2
 
 
 class Event(Mechanism, Value, frozen=True):

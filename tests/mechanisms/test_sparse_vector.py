@@ -20,8 +20,8 @@ from counterpoint.measures import PureDP
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import State, step
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.mechanisms.threshold import Threshold, Watching
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.mechanisms.threshold import Threshold, ThresholdState
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import OneWay, Steps, every_step
 
 
@@ -175,7 +175,7 @@ def test_rational_thresholds_are_compared_exactly_and_an_ask_may_bring_its_own(a
         asks.append((other, int(at)))
     for watcher, public in asks:
         coins = RecordingCoins(SeededCoins(seed))
-        _, hit = watcher.step(Watching(tau, 1), Ask(public, value), coins)
+        _, hit = watcher.step(ThresholdState(tau, 1), Ask(public, value), coins)
         assert hit == (value + coins.tape[0].result >= at + tau)
 
 
@@ -194,7 +194,7 @@ def test_states_thresholds_and_answers_round_trip():
     state = mechanism.start(coins)
     while state is not None:
         data = encode(state, sealed=True)
-        assert decode(data, State) == state and repr(state) == "Watching(...)"
+        assert decode(data, State) == state and repr(state) == "ThresholdState(...)"
         state, _ = mechanism.step(decode(data, State), Ask(Threshold("-3.5"), 100), coins)
     assert decode(encode(Threshold("1/3")), Plain) == Threshold("1/3")
 
@@ -206,7 +206,7 @@ def test_states_thresholds_and_answers_round_trip():
         Ask(),
         Ask(private=(1, 2)),
         Ask(private=1, sensitivity=3),
-        Ask(To(0), 1),
+        Ask(ToChild(0), 1),
         Ask("a threshold", 1),
         Ask(True, 1),
         "garbage",
@@ -217,7 +217,7 @@ def test_it_refuses_what_is_no_single_integer_of_its_sensitivity_with_a_threshol
     for mechanism in (SparseVector(1, 0, sensitivity=2), AboveThreshold(1, 0, sensitivity=2)):
         assert not mechanism.accepts(message)
         with pytest.raises(InvalidRequest):
-            step(mechanism, Watching(0, 1), message, SeededCoins(1))
+            step(mechanism, ThresholdState(0, 1), message, SeededCoins(1))
         assert mechanism.accepts(Ask(private=1, sensitivity=2)) and mechanism.accepts(Ask(-3, 1))
 
 

@@ -5,7 +5,7 @@
 
 from counterpoint.measures import PureDP
 from counterpoint.mechanisms.sparse_vector import SparseVector
-from counterpoint.mechanisms.threshold import Watching
+from counterpoint.mechanisms.threshold import ThresholdState
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
@@ -15,12 +15,12 @@ class Redrawn(SparseVector, frozen=True):
     """Wrong: the threshold's noise is drawn again for each ask."""
 
     def start(self, coins):
-        return Watching(0, self.hits)
+        return ThresholdState(0, self.hits)
 
     def step(self, state, message, coins):
-        fresh = Watching(coins.discrete_laplace(self.scales[0]), state.hits)
+        fresh = ThresholdState(coins.discrete_laplace(self.scales[0]), state.hits)
         after, answer = super().step(fresh, message, coins)
-        return after and Watching(0, after.hits), answer
+        return after and ThresholdState(0, after.hits), answer
 
 
 class Quiet(SparseVector, frozen=True):

@@ -21,7 +21,7 @@ from counterpoint.local.peeling import OneSwap
 from counterpoint.local.properties import Anything, Asked, AtMost, Data, Property
 from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.relations import (
     FirstMessage,
     MinSeparation,
@@ -42,7 +42,7 @@ from counterpoint.verify.game import CreatedFirst
 from counterpoint.verify.unit_by_unit import OneUnit
 
 DIFFERENCES = [((0, 0), (1, 0)), ((0, 0), (0, 1)), ((0, 1), (0, 0)), ((0, 1), (1, 0)), ((0, 0), (0, 0))]
-PUBLIC = ["q", To(0, "q"), To(1, "q"), Data(), Launch(RandomizedResponse(1))]
+PUBLIC = ["q", ToChild(0, "q"), ToChild(1, "q"), Data(), Launch(RandomizedResponse(1))]
 ASKS = [
     tuple(Ask(public, side, sensitivity=2, one_way=one_way) for side in sides)
     for sides in DIFFERENCES
@@ -272,5 +272,5 @@ def _addressed(pair):
     """What the first child of a composition receives; None: nothing."""
     if isinstance(pair[0], Update):
         return pair
-    mine = isinstance(pair[0].public, To) and pair[0].public.child == 0
+    mine = isinstance(pair[0].public, ToChild) and pair[0].public.child == 0
     return tuple(replace(message, public=message.public.public) for message in pair) if mine else None

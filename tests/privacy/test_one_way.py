@@ -12,7 +12,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, RelationMismat
 from counterpoint.measures import PureDP
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.sparse_vector import SparseVector
-from counterpoint.privacy.messages import Ask, To, Update, gap
+from counterpoint.privacy.messages import Ask, ToChild, Update, gap
 from counterpoint.privacy.relations import OneWay, Relation, Sparse, Steps, every_step, one_step
 from counterpoint.queries import aggregates as requests
 from counterpoint.session.session import Session
@@ -110,5 +110,5 @@ def test_a_session_admits_a_monotone_sparse_vector_where_units_come_and_go_and_a
 def test_a_child_of_a_composition_hears_that_an_ask_moves_one_way():
     both, coins = Concurrent(Filter(PureDP(1)), OneWay()), SeededCoins(1)
     state, child = both.step(both.start(coins), Ask(Launch(SparseVector(1, 10**6, monotone=True))), coins)
-    assert both.step(state, Ask(To(child), 0, one_way=True), coins)[1] is False
-    assert both.step(state, Ask(To(child), 0), coins)[1].error == "InvalidRequest"
+    assert both.step(state, Ask(ToChild(child), 0, one_way=True), coins)[1] is False
+    assert both.step(state, Ask(ToChild(child), 0), coins)[1].error == "InvalidRequest"

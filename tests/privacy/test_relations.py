@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.privacy.messages import Ask, To, Update, gap
+from counterpoint.privacy.messages import Ask, ToChild, Update, gap
 from counterpoint.privacy.relations import (
     FirstMessage,
     MinSeparation,
@@ -31,7 +31,7 @@ simple = steps | st.builds(FirstMessage, bounds) | st.builds(MinSeparation, step
 relations = simple | st.builds(Sparse, st.integers(1, 3), simple, st.booleans())
 
 small = st.integers(0, 3)
-publics = st.sampled_from([None, To(0), To(1), To("x"), To(1, "q")])
+publics = st.sampled_from([None, ToChild(0), ToChild(1), ToChild("x"), ToChild(1, "q")])
 
 
 @st.composite
@@ -150,10 +150,10 @@ def test_t18_first_pair_consistency_is_enforced_on_the_messages():
     relation = first_pair_consistent(1, every_step())
 
     def same(child):
-        return Ask(To(child), 1), Ask(To(child), 1)
+        return Ask(ToChild(child), 1), Ask(ToChild(child), 1)
 
     def other(child):
-        return Ask(To(child), 0), Ask(To(child), 1)
+        return Ask(ToChild(child), 0), Ask(ToChild(child), 1)
 
     assert relation.valid([same(1), same(1), other(2), other(2)])
     assert not relation.valid([same(1), same(1), other(1)]), "declared unaffected by its first pair"
@@ -196,8 +196,8 @@ def test_a_tighter_l2_sensitivity_is_kept_and_a_looser_one_is_cut():
 
 
 def test_static_parts_are_named_before_the_first_message():
-    one, other = ((Ask(To(n), 0), Ask(To(n), 1)) for n in (0, 1))
-    same = Ask(To(1), 0), Ask(To(1), 0)
+    one, other = ((Ask(ToChild(n), 0), Ask(ToChild(n), 1)) for n in (0, 1))
+    same = Ask(ToChild(1), 0), Ask(ToChild(1), 0)
     parts = static_parts(1, every_step())
     assert parts.valid([same, one, one]) and parts.valid([same, other]) and not parts.valid([one, other])
     assert parts.reaching(0).valid([same, one]) and not parts.reaching(0).valid([same, other])

@@ -39,11 +39,11 @@ class OnData(Mechanism, Value, frozen=True):
         return self.mechanism.step(state, ask, coins)
 
 
-def told_apart(mechanism, one, two, requests, rounds):
+def distinguisher(mechanism, one, two, requests, rounds):
     """The exact loss between two data sets, over all adversaries that ask these requests."""
     _DATA[0], _DATA[1] = (one, requests), (two, requests)
     asks = [Ask(number) for number in range(len(requests))]
     try:
-        return verify.told_apart(OnData(mechanism, 0), OnData(mechanism, 1), asks, rounds)
+        return verify.distinguisher(OnData(mechanism, 0), OnData(mechanism, 1), asks, rounds)
     finally:
         _DATA.clear()

@@ -11,9 +11,9 @@ from counterpoint.composition.restated import Converted
 from counterpoint.encoding import decode, encode
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict
 
 DELTA = Fraction(1, 10**7)
@@ -123,7 +123,7 @@ def test_what_is_delegated_never_loses_more_than_is_charged_for_it():
     rule = Converted(cp.Slots([cp.PureDP(1), cp.PureDP(1)]), Fraction(1, 10))
     both = Concurrent(rule, every_step())
     launch = Ask(Launch(RandomizedResponse(1)))
-    messages = ((launch, launch), *(pair for n in (0, 1) for pair in asks([(0, 1), (1, 0)], To(n))))
+    messages = ((launch, launch), *(pair for n in (0, 1) for pair in asks([(0, 1), (1, 0)], ToChild(n))))
     loss = cp.verify.exact(both, messages=messages, rounds=4)
     assert loss.judge(both.claim) == Verdict.HOLDS
     assert loss.judge(cp.ApproxDP(both.claim.loss.epsilon * Fraction(99, 100), Fraction(1, 10))) == Verdict.REFUTED

@@ -22,7 +22,7 @@ from counterpoint.errors import CounterpointError
 from counterpoint.ledger.commands import Asking
 from counterpoint.ledger.ledger import Intent, MemoryLedger
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
-from counterpoint.privacy.messages import Ask, To, Update
+from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.session.fit import launchable
 from counterpoint.session.step import StepCoins
 
@@ -137,7 +137,7 @@ class Run:
 def addressed(path, public):
     """Wrapped once for every composition on the way."""
     for step in reversed(path):
-        public = To(step, public)
+        public = ToChild(step, public)
     return public
 
 

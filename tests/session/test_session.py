@@ -28,7 +28,7 @@ from counterpoint.measures import ApproxDP, PureDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.session.session import Session
 from counterpoint.session.step import StepCoins
 from counterpoint.verify.finite import OpenDoor
@@ -123,7 +123,7 @@ def test_a_session_answers_as_the_pure_composition_does_on_equal_seeds(moves):
     state, handles = pure.start(StepCoins(seen[0])), []
     for move, what in moves:
         seen.clear()
-        message = Ask(Launch(what)) if move == "launch" else Ask(To(move), DATA[what])
+        message = Ask(Launch(what)) if move == "launch" else Ask(ToChild(move), DATA[what])
         try:
             if move == "launch":
                 handles.append(s.launch(what))

@@ -87,11 +87,12 @@ def test_t18_which_parts_of_a_table_are_affected_is_settled_before_and_of_a_stre
     fixed, chosen = (s._engine.node((0,))[0].relation for s in (static, changing))
     assert isinstance(fixed, Static) and isinstance(chosen, Sparse)
     assert (fixed.decided, chosen.decided) == (True, False)
-    identical = cp.mechanisms.Ask(cp.mechanisms.To("a"), 3), cp.mechanisms.Ask(cp.mechanisms.To("a"), 3)
-    later = cp.mechanisms.Ask(cp.mechanisms.To("a"), 3), cp.mechanisms.Ask(cp.mechanisms.To("a"), 4)
+    identical = cp.mechanisms.Ask(cp.mechanisms.ToChild("a"), 3), cp.mechanisms.Ask(cp.mechanisms.ToChild("a"), 3)
+    later = cp.mechanisms.Ask(cp.mechanisms.ToChild("a"), 3), cp.mechanisms.Ask(cp.mechanisms.ToChild("a"), 4)
     assert fixed.valid([identical, later]) and chosen.valid([identical, later]), "a part may answer an equal ask first"
     others = [
-        (cp.mechanisms.Ask(cp.mechanisms.To(child), 3), cp.mechanisms.Ask(cp.mechanisms.To(child), 4)) for child in "bc"
+        (cp.mechanisms.Ask(cp.mechanisms.ToChild(child), 3), cp.mechanisms.Ask(cp.mechanisms.ToChild(child), 4))
+        for child in "bc"
     ]
     assert [relation.valid([identical, *others]) for relation in (fixed, chosen)] == [False, True], "k is 1 and 2"
     with pytest.raises(cp.errors.NotCovered, match="reaching"):

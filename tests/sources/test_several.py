@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.ledger.places import Place
-from tests.queries.on_data import told_apart
+from tests.queries.on_data import distinguisher
 
 import counterpoint as cp
 from counterpoint.errors import DataInUse, InvalidParameter, InvalidRequest, RequestConflict
@@ -225,7 +225,7 @@ ASKED = [
 @pytest.mark.parametrize("mechanism", [cp.Laplace(1, asks=2), cp.SparseVector(1, threshold=1, sensitivity=2)])
 def test_two_sources_lose_what_is_claimed_against_every_adversary(mechanism):
     (one, *first), (two, *second) = built(True), built(False)
-    loss = told_apart(mechanism, one, two, ASKED, rounds=2)
+    loss = distinguisher(mechanism, one, two, ASKED, rounds=2)
     assert loss.judge(mechanism.claim.loss, allowance=1e-9) == cp.verify.Verdict.HOLDS
     assert loss.epsilon_at(1e-9) > 0.25, "and a good part of it is reached"
     for table in (*first, *second):
@@ -237,7 +237,7 @@ def test_a_join_that_multiplies_rows_is_refuted():
     twice = pages()
     twice.rows = [row for row in twice.rows for _ in range(3)]
     (one, *first), (two, *second) = built(True, twice), built(False, twice)
-    loss = told_apart(cp.Laplace(1), one, two, ASKED, rounds=1)
+    loss = distinguisher(cp.Laplace(1), one, two, ASKED, rounds=1)
     assert loss.judge(cp.PureDP(1), allowance=1e-9) == cp.verify.Verdict.REFUTED
     for table in (*first, *second):
         table.close()

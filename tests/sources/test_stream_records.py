@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.errors import CounterpointError, InvalidParameter, InvalidRequest
-from counterpoint.privacy.messages import Ask, To, gap
+from counterpoint.privacy.messages import Ask, ToChild, gap
 from counterpoint.privacy.relations import Steps, k_sparse
 from counterpoint.privacy.secret import reveal
 from counterpoint.queries.aggregates import count
@@ -123,7 +123,7 @@ def test_what_parts_are_asked_as_data_arrives_is_sparse(case, by, of):
     for pin in range(one.pin() + 1):
         for index, key in enumerate(KEYS[by]):
             secrets = [stream.part(by, key).of(of).resolve(pin, prepared) for stream in (one, other)]
-            asks.append(tuple(Ask(To(index), s, prepared.sensitivity, prepared.squared) for s in secrets))
+            asks.append(tuple(Ask(ToChild(index), s, prepared.sensitivity, prepared.squared) for s in secrets))
     assert k_sparse(one.reach(by), one.of(of).relation).valid(asks)
 
 

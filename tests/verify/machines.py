@@ -8,7 +8,7 @@ from counterpoint.encoding import Value
 from counterpoint.measures import PureDP
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.sparse_vector import SparseVector
-from counterpoint.mechanisms.threshold import Comparing, Watching
+from counterpoint.mechanisms.threshold import NoisyThreshold, ThresholdState
 from counterpoint.privacy.claims import claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import every_step
@@ -61,7 +61,7 @@ def two_rounds(seed: int) -> FiniteMechanism:
     return layered(seed, 2)
 
 
-class Broken(Comparing, Value, frozen=True):
+class Broken(NoisyThreshold, Value, frozen=True):
     """A sparse vector that claims what `SparseVector` claims and does `bug` instead."""
 
     bug: str
@@ -86,7 +86,7 @@ class Broken(Comparing, Value, frozen=True):
         once, each = self.scales
         value, at = message.private.map(int).__sealed__(), int(self.threshold)
         if self.bug == "threshold redrawn":
-            redrawn = Watching(coins.discrete_laplace(once), 1)
+            redrawn = ThresholdState(coins.discrete_laplace(once), 1)
             return (state, False) if value - redrawn.tau < at else (None, True)
         if self.bug == "no query noise":
             return (state, False) if value - state.tau < at else (None, True)
@@ -109,7 +109,7 @@ class Peeking(Mechanism, Value, frozen=True):
         return isinstance(message, Ask) and message.private is not None
 
     def start(self, coins):
-        return Watching(0, 1)
+        return ThresholdState(0, 1)
 
     def step(self, state, message, coins):
         value = message.private.__sealed__()
@@ -127,8 +127,8 @@ class Reused(Mechanism, Value, frozen=True):
         return isinstance(message, Ask) and message.private is not None
 
     def start(self, coins):
-        return Watching(coins.discrete_laplace(2), 2)
+        return ThresholdState(coins.discrete_laplace(2), 2)
 
     def step(self, state, message, coins):
-        left = Watching(state.tau, state.hits - 1) if state.hits > 1 else None
+        left = ThresholdState(state.tau, state.hits - 1) if state.hits > 1 else None
         return left, message.private.__sealed__() + state.tau

@@ -6,7 +6,7 @@ from inspect import isabstract
 
 import counterpoint
 
-ABSTRACT = {"Additive", "Comparing", "Composite", "OneValue", "PairSimulator", "Response"}
+ABSTRACT = {"Additive", "NoisyThreshold", "Composite", "OneValue", "PairSimulator", "Response"}
 EXCUSED = {
     "FiniteMechanism": "what theorems are tried out on: it claims only what it is told to",
     "OneOfTwo": "claims nothing: it serves to compare two mechanisms, and its tests compare some",

@@ -35,7 +35,7 @@ from counterpoint.verify.catalogue.catalogue import find_instance
 from counterpoint.verify.catalogue.measures import Restated
 from counterpoint.verify.catalogue.mechanisms import Resized
 from counterpoint.verify.finite import LoudNumber, OpenDoor
-from counterpoint.verify.menus import menu, updates
+from counterpoint.verify.message_pairs import message_pairs, updates
 from counterpoint.verify.verdict import Verdict
 
 SEED = 1
@@ -192,7 +192,7 @@ def test_the_messages_that_refute_a_sparse_vector_are_found_by_rounds():
     """Many misses, then the other way: no script that the search begins with does that."""
     found = audit(SparseVector(2, 0), samples=24_000, confidence=SURE, coins=LessNoise(SeededCoins(SEED)))
     assert found.epsilon > 2 and ", then " in found.player
-    first = {script.moves for script in first_scripts(menu(SparseVector(2, 0)).pairs, 5, every_step())}
+    first = {script.moves for script in first_scripts(message_pairs(SparseVector(2, 0)).pairs, 5, every_step())}
     assert all(len(set(moves[1:])) == 1 for moves in first)
 
 

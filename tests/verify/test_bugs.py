@@ -11,7 +11,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms import Ask
 from counterpoint.verify.catalogue.instances import session_game
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict
 
 BOTH_WAYS = asks([(k, k + d) if d > 0 else (k + 1, k) for k in (0, 2) for d in (1, -1)])

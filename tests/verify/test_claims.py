@@ -16,7 +16,7 @@ from counterpoint.verify.catalogue import catalogue as report
 from counterpoint.verify.catalogue.catalogue import CATALOGUE, find_instance
 from counterpoint.verify.catalogue.instances import Instance, measure
 from counterpoint.verify.exact_loss import exact
-from counterpoint.verify.menus import menu
+from counterpoint.verify.message_pairs import message_pairs
 from counterpoint.verify.verdict import Verdict
 
 TIGHT = {
@@ -111,7 +111,7 @@ def test_the_walk_would_notice_a_mechanism_that_is_missing():
 def test_default_messages_are_ones_that_the_mechanism_takes(instance):
     """Where there are defaults at all: a composition can hold anything, and units bring anything, so one must say."""
     try:
-        default = menu(instance.mechanism)
+        default = message_pairs(instance.mechanism)
     except InvalidParameter as error:
         assert "give messages=" in str(error) and type(instance.mechanism).__name__ in ("Concurrent", "UnitByUnit")
         return

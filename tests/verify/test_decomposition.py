@@ -11,7 +11,7 @@ from counterpoint import ApproxDP, Filter, Laplace, RandomizedResponse
 from counterpoint.coins import SeededCoins
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.mechanisms import Ask, Concurrent, InteractiveRandomizedResponse, To
+from counterpoint.mechanisms import Ask, Concurrent, InteractiveRandomizedResponse, ToChild
 from counterpoint.mechanisms.concurrent import Launch
 from counterpoint.mechanisms.mechanism import State
 from counterpoint.privacy.relations import Steps
@@ -209,7 +209,7 @@ def test_a_huge_epsilon_overflows_nothing():
 def test_two_interleaved_mechanisms_are_one_system():
     both = Concurrent(Filter(ApproxDP(0, "8/15"), by="basic"), Steps(asks=1))
     launches = [(Ask(Launch(OpenDoor(delta))),) * 2 for delta in ("1/3", "1/5")]
-    asks = [(Ask(To(child), 0), Ask(To(child), right)) for child in (0, 1) for right in (0, 1)]
+    asks = [(Ask(ToChild(child), 0), Ask(ToChild(child), right)) for child in (0, 1) for right in (0, 1)]
     delta = least_delta(both, 1, [*launches, *asks], 5)
     assert Fraction(1, 3) < delta <= 1 - Fraction(2, 3) * Fraction(4, 5)
     assert decompose(both, 0, delta, messages=[*launches, *asks], rounds=5).check() == 0

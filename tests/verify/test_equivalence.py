@@ -7,9 +7,9 @@ import pytest
 import counterpoint as cp
 from counterpoint.encoding import Value
 from counterpoint.mechanisms.concurrent import Concurrent, Launch
-from counterpoint.privacy.messages import To
+from counterpoint.privacy.messages import ToChild
 from counterpoint.privacy.relations import every_step
-from counterpoint.verify.equivalence import equivalent, told_apart
+from counterpoint.verify.equivalence import distinguisher, equivalent
 
 BITS = [cp.mechanisms.Ask(private=0), cp.mechanisms.Ask(private=1)]
 
@@ -42,13 +42,13 @@ def test_a_fair_coin_is_the_response_that_loses_nothing():
 
 def test_postprocessing_by_nothing_changes_nothing():
     noise = cp.RandomizedResponse(1)
-    assert told_apart(cp.postprocess(Same(), noise), noise, BITS, rounds=1).delta_at(0) < 1e-12
+    assert distinguisher(cp.postprocess(Same(), noise), noise, BITS, rounds=1).delta_at(0) < 1e-12
 
 
 def test_a_composition_with_a_filter_that_never_refuses_is_the_one_without():
     """Free of charge refusals aside, the rule of a composition is not to be seen in its answers."""
     launch = cp.mechanisms.Ask(Launch(cp.RandomizedResponse(1)))
-    messages = [launch, cp.mechanisms.Ask(To(0), 0), cp.mechanisms.Ask(To(0), 1)]
+    messages = [launch, cp.mechanisms.Ask(ToChild(0), 0), cp.mechanisms.Ask(ToChild(0), 1)]
     ample, counting, tight = (
         Concurrent(rule, every_step())
         for rule in (cp.Filter(cp.PureDP(9)), cp.Odometer(cp.PureDP), cp.Filter(cp.PureDP("0.5")))
@@ -59,7 +59,7 @@ def test_a_composition_with_a_filter_that_never_refuses_is_the_one_without():
 
 def test_how_far_they_are_apart_is_the_total_variation():
     left, right = cp.RandomizedResponse(0, Fraction(1, 4)), cp.RandomizedResponse(0)
-    assert told_apart(left, right, BITS, rounds=1).delta_at(0) == pytest.approx(1 / 4)
+    assert distinguisher(left, right, BITS, rounds=1).delta_at(0) == pytest.approx(1 / 4)
 
 
 def test_messages_must_suit_both():

@@ -15,7 +15,7 @@ from counterpoint.coins import SeededCoins
 from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.encoding import Value, encode
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.mechanisms import Ask, Concurrent, Launch, To
+from counterpoint.mechanisms import Ask, Concurrent, Launch, ToChild
 from counterpoint.mechanisms.mechanism import Left, Mechanism
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.exact_loss import exact
@@ -211,7 +211,9 @@ def test_the_trade_off_curve_is_that_of_the_pair_of_worlds():
 
 def test_concurrent_randomized_responses_meet_the_optimal_bound():
     responses = [RandomizedResponse("0.5", "0.01"), RandomizedResponse("0.8")]
-    pairs = [(Ask(Launch(child)),) * 2 for child in responses] + [(Ask(To(n), 0), Ask(To(n), 1)) for n in (0, 1)]
+    pairs = [(Ask(Launch(child)),) * 2 for child in responses] + [
+        (Ask(ToChild(n), 0), Ask(ToChild(n), 1)) for n in (0, 1)
+    ]
     rule = Slots([child.claim.loss for child in responses])
     both, bound = exact(Concurrent(rule, relations.every_step()), messages=pairs, rounds=4), rule.total
     for epsilon in (0, "0.3", 1, "1.2"):
@@ -222,7 +224,7 @@ def test_a_finite_concurrent_composition_is_what_concurrent_does():
     children = [two_rounds(7), FiniteMechanism((((COIN, TRUTH),),), loss=PureDP(50))]
     concurrent = Concurrent(Filter(PureDP(100)), relations.every_step())
     launches = [(Ask(Launch(child)),) * 2 for child in children]
-    to = [(Ask(To(n, q), 0), Ask(To(n, q), 1)) for n, many in ((0, 2), (1, 1)) for q in range(many)]
+    to = [(Ask(ToChild(n, q), 0), Ask(ToChild(n, q), 1)) for n, many in ((0, 2), (1, 1)) for q in range(many)]
     ready = relations.Predicate("launched in order", lambda pairs: all(map(_in_order, pairs, range(9))))
     theirs = exact(concurrent, messages=[*launches, *to], rounds=5, relation=ready)
     ours = exact(side_by_side(*children), messages=query_pairs(3), rounds=3)

@@ -12,7 +12,7 @@ from counterpoint.coins import SeededCoins
 from counterpoint.composition.parallel import EqualParts
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.mechanisms import Ask, Concurrent, Launch, To
+from counterpoint.mechanisms import Ask, Concurrent, Launch, ToChild
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import FiniteMechanism, OpenDoor, Outcome, query_pairs, side_by_side
@@ -30,7 +30,7 @@ def doors(copies: int, first_pair: bool = False):
         relation = relations.k_sparse(1, Steps(asks=1))
         rule = Parallel(1, each=ApproxDP(0, SEVENTH), delta_total=1)
     pairs = [(Ask(Launch(OpenDoor(SEVENTH))),) * 2]
-    pairs += [(Ask(To(n), 0), Ask(To(n), bit)) for n in range(copies) for bit in (0, 1)]
+    pairs += [(Ask(ToChild(n), 0), Ask(ToChild(n), bit)) for n in range(copies) for bit in (0, 1)]
     created = CreatedFirst(relation, copies)
     return exact(Concurrent(rule, relation), created, messages=pairs, rounds=2 * copies + 1, rational=True)
 
@@ -83,7 +83,7 @@ def test_t18_what_is_affected_is_decided_by_the_first_pair():
     launch = (Ask(Launch(OpenDoor(1))),) * 2
 
     def pair(child, bit):
-        return Ask(To(child), 0), Ask(To(child), bit)
+        return Ask(ToChild(child), 0), Ask(ToChild(child), bit)
 
     def heard(*pairs):
         coins = SeededCoins(1)

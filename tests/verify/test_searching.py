@@ -18,7 +18,7 @@ from counterpoint.verify.audits.search import changed, first_scripts
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.finite import OpenDoor
 from counterpoint.verify.game import Game
-from counterpoint.verify.menus import menu
+from counterpoint.verify.message_pairs import message_pairs
 
 UP, DOWN = (Ask(private=0), Ask(private=1)), (Ask(private=1), Ask(private=0))
 AIM = Aim(delta=0.0, width=3.0, trials=10_000)
@@ -104,7 +104,9 @@ def test_answers_that_tell_little_each_tell_much_together():
 
 
 def test_the_search_begins_with_simple_scripts_and_changes_any_round():
-    first = [script.moves for script in first_scripts(menu(SparseVector(1, 0)).pairs, 5, relations.every_step())]
+    first = [
+        script.moves for script in first_scripts(message_pairs(SparseVector(1, 0)).pairs, 5, relations.every_step())
+    ]
     assert (0, 0, 0, 0, 0) in first and (0, 1, 1, 1, 1) in first and (0, 0, 0, 0, 1) not in first
     near = set(changed((0, 1, 1), 2))
     assert {(0, 0, 1), (1, 1, 1), (0, 1, 0), (0, 0, 0)} <= near and (0, 1, 1) not in near
@@ -117,7 +119,7 @@ def test_the_search_begins_with_simple_scripts_and_changes_any_round():
 
 
 def test_only_valid_scripts_are_tried():
-    pairs = menu(Counter(1, horizon=3)).pairs
+    pairs = message_pairs(Counter(1, horizon=3)).pairs
     one_update = Counter(1, horizon=3).claim.relation
     scripts = first_scripts(pairs, 4, one_update)
     assert scripts and all(one_update.valid([pairs[move] for move in script.moves]) for script in scripts)

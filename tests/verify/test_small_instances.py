@@ -7,13 +7,13 @@ from counterpoint.coins.secure import SeededCoins
 from counterpoint.composition.odometers import Odometer
 from counterpoint.continual.blt_noise import LIFETIME, blt_noise
 from counterpoint.measures import zCDP
-from counterpoint.mechanisms import Ask, Launch, To, Update
+from counterpoint.mechanisms import Ask, Launch, ToChild, Update
 from counterpoint.privacy.relations import every_step, k_sparse
 from counterpoint.verify.catalogue.instances import session_game, stopped
 from counterpoint.verify.catalogue.mechanisms import Resized
 from counterpoint.verify.exact_loss import exact
 from counterpoint.verify.game import CreatedFirst
-from counterpoint.verify.menus import updates
+from counterpoint.verify.message_pairs import updates
 from counterpoint.verify.verdict import Verdict
 
 ASK = (Ask(), Ask())
@@ -56,12 +56,12 @@ def test_a_coarse_counter_halts_after_its_steps_and_not_before():
 
 
 CREATE = (Ask(Launch(RandomizedResponse(1))),) * 2
-DIFFER, SAME = (Ask(To(0), 0), Ask(To(0), 1)), (Ask(To(0), 1), Ask(To(0), 1))
+DIFFER, SAME = (Ask(ToChild(0), 0), Ask(ToChild(0), 1)), (Ask(ToChild(0), 1), Ask(ToChild(0), 1))
 
 
 def test_suitable_sequences_create_first_and_obey_their_inner_relation():
     relation = CreatedFirst(k_sparse(1, every_step()), 2)
-    other = (Ask(To(1), 0), Ask(To(1), 1))
+    other = (Ask(ToChild(1), 0), Ask(ToChild(1), 1))
     assert relation.valid([CREATE, CREATE, DIFFER, SAME]) and relation.valid([CREATE]) and relation.symmetric
     assert not relation.valid([CREATE, DIFFER]) and not relation.valid([CREATE, CREATE, CREATE])
     assert not relation.valid([CREATE, CREATE, DIFFER, other]), "two children differ"

@@ -25,7 +25,7 @@ from counterpoint.local.properties import is_whole
 from counterpoint.mechanisms.composite import Composite, Own
 from counterpoint.mechanisms.composite_parts import Context, Part
 from counterpoint.mechanisms.mechanism import Answer
-from counterpoint.mechanisms.threshold import Comparing
+from counterpoint.mechanisms.threshold import NoisyThreshold
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.messages import Ask, Gap, Message
 from counterpoint.privacy.relations import Progress, Relation, every_step
@@ -85,13 +85,13 @@ class MultiSparseVector(Composite, Value, frozen=True):
     An ask's public part is None or one integer threshold for each coordinate.
     """
 
-    each: Comparing
+    each: NoisyThreshold
     width: Annotated[PositiveInt, "the width"]
     k: PositiveInt = 1
 
     def __post_init__(self) -> None:
         """Check the parameters."""
-        if not all(map(isinstance, (self.each,), (Comparing,))):
+        if not all(map(isinstance, (self.each,), (NoisyThreshold,))):
             raise InvalidParameter("each coordinate is a SparseVector or an AboveThreshold")
         if not every_step().within(self.each.claim.relation):
             raise NotCovered(

@@ -52,7 +52,7 @@ from counterpoint.local.protocol import Done, Server
 from counterpoint.local.users import Answers, Crowd, Meeting, Query
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.mechanisms.threshold import Comparing
+from counterpoint.mechanisms.threshold import NoisyThreshold
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import PositiveInt
 from counterpoint.privacy.claims import Claim, claim
@@ -118,7 +118,7 @@ class Neighbourhood(Mechanism, Value, frozen=True):
 
     def __post_init__(self) -> None:
         """Check that the noise is enough for these neighbours."""
-        if not all(map(isinstance, (self.watch, self.rewired), (Comparing, bool))) or self.watch.hits != 1:
+        if not all(map(isinstance, (self.watch, self.rewired), (NoisyThreshold, bool))) or self.watch.hits != 1:
             raise InvalidParameter(
                 "a Neighbourhood takes a SparseVector or an AboveThreshold of one hit, and rewired=True or False"
             )

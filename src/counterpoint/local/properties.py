@@ -27,7 +27,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers.parameters import NonNegativeInt
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.messages import Ask, Gap, Message, To
+from counterpoint.privacy.messages import Ask, Gap, Message, ToChild
 from counterpoint.privacy.relations import Progress, Relation
 
 
@@ -248,7 +248,7 @@ class Guarded(Mechanism, Value, frozen=True):
 def is_query(message: object) -> bool:
     """Whether a message is a server's query rather than data.
 
-    >>> is_query(Ask("how many?")), is_query(Ask(To(3, Data()), private=1))
+    >>> is_query(Ask("how many?")), is_query(Ask(ToChild(3, Data()), private=1))
     (True, False)
     """
     return isinstance(message, Ask) and not isinstance(_query(message), Data)
@@ -262,7 +262,7 @@ def _of_data(relation: Relation) -> Relation:
 def _query(ask: Ask) -> Plain:
     """The public part of an ask, without the addresses of a composition's children."""
     query = ask.public
-    while isinstance(query, To):
+    while isinstance(query, ToChild):
         query = query.public
     return query
 

@@ -35,7 +35,7 @@ from counterpoint.composition.accumulator import Account
 from counterpoint.composition.parallel import Entries, Parallel
 from counterpoint.errors import Halted, InvalidParameter, NotCovered, RelationMismatch
 from counterpoint.local.properties import Anything, Guarded, Property
-from counterpoint.local.users import Answers, Individuals, Query, QueryHistory, Users, indices
+from counterpoint.local.users import Answers, Query, QueryHistory, UserObjects, Users, indices
 from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.composite_parts import composed
@@ -116,7 +116,7 @@ class Protocol:
                 "for data that stand still, k_sparse(k, ...) for data that change"
             )
         self.server = server
-        self.users = users if isinstance(users, Users) else Individuals(users)
+        self.users = users if isinstance(users, Users) else UserObjects(users)
         self.neighbours = neighbours
         self.allowed = Anything() if allowed is None else allowed
         if not isinstance(self.allowed, Property):
@@ -142,7 +142,7 @@ class Protocol:
         losses = {mechanism: Guarded(mechanism, self.allowed).claim.loss for mechanism in kinds}
         if not losses:
             return PureDP(0)
-        users = self.users.users if isinstance(self.users, Individuals) else kinds * count  # a crowd has any number
+        users = self.users.users if isinstance(self.users, UserObjects) else kinds * count  # a crowd has any number
         ordered = Entries.of(losses[user] for user in users).losses[:count]
         every = [*ordered, *[ordered[-1]] * (count - len(ordered))]
         return every[0] if len(set(every)) == 1 else every
@@ -160,7 +160,7 @@ class Protocol:
         account: Account = self.rule.start()
         if isinstance(self.rule.each, Loss) and not self.rule.counts_every_delta:
             return account
-        if not isinstance(self.users, Individuals):
+        if not isinstance(self.users, UserObjects):
             raise NotCovered(
                 "users of unlike losses are counted one by one, and on data that change every user's delta is: give "
                 "them as a list of mechanisms, not as a crowd"

@@ -1,6 +1,6 @@
 """Users, one by one or as arrays, and their coins.
 
-Users: many mechanisms that a server speaks to, one object each (`Individuals`) or as arrays (a `Crowd`).
+Users: many mechanisms that a server speaks to, one object each (`UserObjects`) or as arrays (a `Crowd`).
 
 Both forms answer rounds: one query to a set of users. A round that any of the users would refuse, for public reasons,
 is refused as a whole before any coin is tossed. A `QueryHistory` keeps what each user has been asked, for all users at
@@ -8,7 +8,7 @@ once, and so which queries it may still be asked. On equal coins both forms give
 
 >>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.local.responders import Among, Membership
->>> users = Individuals([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
+>>> users = UserObjects([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
 >>> users.answer(Round((0, 2), Among(1, (0, 1))), SeededCoins(2))
 ((1, 0), (0, 1))
 
@@ -242,7 +242,7 @@ class Users:
         """Let every user begin and give it its data."""
 
 
-class Individuals(Users):
+class UserObjects(Users):
     """One object for each user: any mechanisms, users who come and go, data that change.
 
     See Henzinger et al. 2024, Remark 8.10.

@@ -14,6 +14,6 @@ from counterpoint.mechanisms.interaction import Analyst as Analyst, View as View
 from counterpoint.mechanisms.mechanism import Chosen as Chosen, State as State
 from counterpoint.mechanisms.partition_selection import GaussianSelection as GaussianSelection
 from counterpoint.mechanisms.threshold import Threshold as Threshold
-from counterpoint.privacy.messages import Ask as Ask, Message as Message, To as To, Update as Update
+from counterpoint.privacy.messages import Ask as Ask, Message as Message, ToChild as ToChild, Update as Update
 
 __all__: list[str]

@@ -15,7 +15,7 @@ al.'s halt). It is a mechanism like any other, so it can be launched in itself.
 >>> both, coins = Concurrent(Filter(PureDP(1)), every_step()), SeededCoins(3)
 >>> state = both.start(coins)
 >>> state, child = both.step(state, Ask(Launch(Laplace(0.4))), coins)
->>> state, answer = both.step(state, Ask(To(child), private=100), coins)
+>>> state, answer = both.step(state, Ask(ToChild(child), private=100), coins)
 >>> state, refused = both.step(state, Ask(Launch(Laplace(0.7))), coins)
 >>> both.loss(state), refused.error
 (PureDP(0.4), 'BudgetExceeded')
@@ -37,7 +37,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, priced, ready, stepped
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.messages import Ask, Message, To, Update
+from counterpoint.privacy.messages import Ask, Message, ToChild, Update
 from counterpoint.privacy.relations import MinSeparation, OfSample, Relation, Steps
 
 Prepared: TypeAlias = Callable[[Coins], tuple[State, Answer]]
@@ -123,7 +123,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         """A launch, a message to a child, or an update."""
         if isinstance(message, Ask) and isinstance(message.public, Launch):
             return isinstance(message.public.mechanism, Mechanism)
-        return isinstance(message, Update) or (isinstance(message, Ask) and isinstance(message.public, To))
+        return isinstance(message, Update) or (isinstance(message, Ask) and isinstance(message.public, ToChild))
 
     def start(self, coins: Coins) -> State:
         """No children yet."""
@@ -161,7 +161,7 @@ class Concurrent(Mechanism, Value, frozen=True):
         """Everything that can be refused, without coins; what is left to do once they are there."""
         if isinstance(message.public, Launch):
             return self._launch(state, message.public.mechanism)
-        assert isinstance(message.public, To)
+        assert isinstance(message.public, ToChild)
         return self._route(state, message.public, message)
 
     def _launch(self, state: ConcurrentState, mechanism: Mechanism) -> Prepared:
@@ -173,7 +173,7 @@ class Concurrent(Mechanism, Value, frozen=True):
 
         return launch
 
-    def _route(self, state: ConcurrentState, to: To, message: Ask) -> Prepared:
+    def _route(self, state: ConcurrentState, to: ToChild, message: Ask) -> Prepared:
         if type(to.child) is not int or not 0 <= to.child < len(state.children):
             raise InvalidRequest(f"there is no child {to.child!r}; there are {len(state.children)}")
         index, child = to.child, state.children[to.child]

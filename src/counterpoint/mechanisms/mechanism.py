@@ -50,7 +50,7 @@ from counterpoint.measures.tradeoff import TradeOff
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import GIVEN_DIGITS
 from counterpoint.privacy.claims import Claim
-from counterpoint.privacy.messages import Ask, Message, To, Update
+from counterpoint.privacy.messages import Ask, Message, ToChild, Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.samples import Sample
 
@@ -312,4 +312,4 @@ def refuse_options(asked: object, options: dict[str, Any]) -> None:
 
 def is_addressed(message: Message) -> bool:
     """Whether the message is meant for a child of a composition rather than for the mechanism itself."""
-    return isinstance(message, Ask) and isinstance(message.public, To)
+    return isinstance(message, Ask) and isinstance(message.public, ToChild)

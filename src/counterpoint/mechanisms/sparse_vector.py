@@ -74,7 +74,7 @@ from counterpoint.measures import PureDP, zCDP
 from counterpoint.measures.divergences import concentrated_of_pure
 from counterpoint.mechanisms.mechanism import Answer
 from counterpoint.mechanisms.tails import laplace_beyond, may_fail
-from counterpoint.mechanisms.threshold import Comparing, least_alpha, log_draws
+from counterpoint.mechanisms.threshold import NoisyThreshold, least_alpha, log_draws
 from counterpoint.numbers import Interval, Number, Precision, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, Positive, PositiveInt, PositiveOrNone, Rational, default
@@ -87,7 +87,7 @@ Release: TypeAlias = Literal["gap", "value"]
 """What is released of a hit, beside True."""
 
 
-class SparseVector(Comparing, Value, frozen=True):
+class SparseVector(NoisyThreshold, Value, frozen=True):
     """Answers whether each value reaches the threshold, with noise, until it has answered True `hits` times.
 
     PureDP(epsilon) or zCDP(rho), whichever is given, if every ask moves by at most its sensitivity; one that is more
@@ -140,9 +140,9 @@ class SparseVector(Comparing, Value, frozen=True):
             )
 
     def accepts(self, message: object) -> bool:
-        """What every `Comparing` accepts; with `monotone=True`, only asks that are `one_way`."""
+        """What every `NoisyThreshold` accepts; with `monotone=True`, only asks that are `one_way`."""
         one_way = isinstance(message, Ask) and message.one_way
-        return Comparing.accepts(self, message) and (one_way or not self.monotone)
+        return NoisyThreshold.accepts(self, message) and (one_way or not self.monotone)
 
     @property
     def claim(self) -> Claim:
@@ -227,7 +227,7 @@ class SparseVector(Comparing, Value, frozen=True):
         return least_alpha(self.scales, fails / 2, log_draws(self.scales, whole(asks, 1, "asks")))
 
 
-class AboveThreshold(Comparing, Value, frozen=True):
+class AboveThreshold(NoisyThreshold, Value, frozen=True):
     """SVT of Henzinger et al. 2024, Alg 3: one hit, the noise split evenly; PureDP(epsilon), in total.
 
     Henzinger et al.'s SVT(e) has noise Lap(1/e) and Lap(2/e) and costs 2e, which is attained (Henzinger et al. 2024,

@@ -57,21 +57,21 @@ class Threshold(Tagged, Value, frozen=True):
     at: Annotated[Rational, "the threshold"]
 
 
-class Watching(State, Value, frozen=True):
+class ThresholdState(State, Value, frozen=True):
     """The noise on the threshold, which stays the same to the end, and how many hits and asks are left (None: any)."""
 
     tau: int
     hits: int
     asks: int | None = None
 
-    def after(self, *, hit: bool) -> "Watching | None":
+    def after(self, *, hit: bool) -> "ThresholdState | None":
         """The state after one more ask; None after the last hit, and after the last ask."""
         hits = self.hits - 1 if hit else self.hits
         asks = self.asks if self.asks is None else self.asks - 1
-        return None if hits == 0 or asks == 0 else Watching(self.tau, hits, asks)
+        return None if hits == 0 or asks == 0 else ThresholdState(self.tau, hits, asks)
 
 
-class Comparing(Mechanism):
+class NoisyThreshold(Mechanism):
     """Compares values with one noisy threshold until it has found its last hit."""
 
     __slots__ = ()
@@ -144,11 +144,11 @@ class Comparing(Mechanism):
 
     def start(self, coins: Coins) -> State:
         """Draws the noise on the threshold, once and for all."""
-        return Watching(coins.discrete_laplace(self.scales[0]), self.hits, self.most_asks)
+        return ThresholdState(coins.discrete_laplace(self.scales[0]), self.hits, self.most_asks)
 
     def step(self, state: State, message: Message, coins: Coins) -> tuple[State | None, Answer]:
         """A hit if the value with its noise reaches the noisy threshold, else a miss; the last hit or ask halts."""
-        assert isinstance(state, Watching) and isinstance(message, Ask) and message.private is not None
+        assert isinstance(state, ThresholdState) and isinstance(message, Ask) and message.private is not None
         value = reveal(message.private)
         assert isinstance(value, int)
         # An integer is at or above a rational exactly if it is at or above the rational's ceiling.

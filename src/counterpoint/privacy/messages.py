@@ -2,7 +2,7 @@
 
 An `Ask` wants an answer: its public part is the same for all neighbouring data, its private part is a secret whose
 possible change is bounded by a public integer, the sensitivity, on the same integer grid. An `Update` brings data
-and gets no answer. `To` addresses one child of a composition.
+and gets no answer. `ToChild` addresses one child of a composition.
 
 >>> Ask("how many?", private=Secret(41), sensitivity=1)
 Ask(public='how many?', private=Secret(...), squared=1, each=1)
@@ -90,11 +90,11 @@ def blank_update(width: int | None) -> Update:
 Message = Ask | Update
 
 
-class To(Tagged, Value, frozen=True):
+class ToChild(Tagged, Value, frozen=True):
     """The public part of a message for one child of a composition: whom it is for, and what the child sees.
 
-    >>> To(0, "how many?")
-    To(child=0, public='how many?')
+    >>> ToChild(0, "how many?")
+    ToChild(child=0, public='how many?')
     """
 
     child: int | str

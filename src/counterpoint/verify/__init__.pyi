@@ -7,7 +7,7 @@ from counterpoint.verify.decomposition import (
     DeltaTooSmall as DeltaTooSmall,
     decompose as decompose,
 )
-from counterpoint.verify.equivalence import equivalent as equivalent, told_apart as told_apart
+from counterpoint.verify.equivalence import equivalent as equivalent, distinguisher as distinguisher
 from counterpoint.verify.exact_loss import ExactLoss as ExactLoss, exact as exact
 from counterpoint.verify.adversary import Adversary as Adversary
 from counterpoint.verify.finite import FiniteMechanism as FiniteMechanism, Outcome as Outcome

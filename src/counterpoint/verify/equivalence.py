@@ -82,7 +82,7 @@ class OneOfTwo(Mechanism, Value, frozen=True):
         return None if after is None else OneChosen(state.mechanism, after), answer
 
 
-def told_apart(
+def distinguisher(
     left: Mechanism,
     right: Mechanism,
     messages: Iterable[Message],
@@ -93,7 +93,7 @@ def told_apart(
     """The exact loss of the bit that chooses between two mechanisms: `delta_at(0)` is their total variation.
 
     >>> from counterpoint import RandomizedResponse
-    >>> apart = told_apart(RandomizedResponse(1), RandomizedResponse(0), [Ask(private=0)], rounds=1)
+    >>> apart = distinguisher(RandomizedResponse(1), RandomizedResponse(0), [Ask(private=0)], rounds=1)
     >>> round(apart.delta_at(0), 6)  # e/(1+e) - 1/2
     0.231059
     """
@@ -121,4 +121,4 @@ def equivalent(
 
     `allowance` is the total variation that counts as none, for rounding and truncated tails.
     """
-    return told_apart(left, right, messages, rounds).judge(PureDP(0), allowance=allowance)
+    return distinguisher(left, right, messages, rounds).judge(PureDP(0), allowance=allowance)

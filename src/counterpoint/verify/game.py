@@ -23,10 +23,10 @@ This is the composition of a fixed number of mechanisms: everything else that th
 printed, Def 4.9 lets a further creation pass uncounted (errata, Henzinger E2); this relation does not.
 
 >>> from counterpoint import RandomizedResponse
->>> from counterpoint.mechanisms import Ask, Launch, To
+>>> from counterpoint.mechanisms import Ask, Launch, ToChild
 >>> from counterpoint.privacy.relations import every_step
 >>> create = (Ask(Launch(RandomizedResponse(1))),) * 2
->>> ask = Ask(To(0), 0), Ask(To(0), 1)
+>>> ask = Ask(ToChild(0), 0), Ask(ToChild(0), 1)
 >>> relation = CreatedFirst(every_step(), 1)
 >>> [relation.valid(pairs) for pairs in ([create, ask, ask], [ask], [create, create], [create, ask, create])]
 [True, False, False, False]

@@ -95,7 +95,7 @@ class Waiting(NamedTuple):
 Bucket: TypeAlias = tuple[Support, Support, bytes]
 
 
-class Grower:
+class TreeBuilder:
     """Grows the tree level by level."""
 
     def __init__(
@@ -302,8 +302,10 @@ def grow(
     if rational is not False:
         most = limit if rational else min(limit, _RATIONAL_LIMIT)
         try:
-            return Grower(automaton, pairs, checked, RATIONALS, limit=most, full=full, complete=complete).grow(rounds)
+            return TreeBuilder(automaton, pairs, checked, RATIONALS, limit=most, full=full, complete=complete).grow(
+                rounds
+            )
         except (TooLarge, NotRational):
             if rational:
                 raise
-    return Grower(automaton, pairs, checked, FLOATS, limit=limit, full=full, complete=complete).grow(rounds)
+    return TreeBuilder(automaton, pairs, checked, FLOATS, limit=limit, full=full, complete=complete).grow(rounds)

@@ -28,9 +28,9 @@ symmetric, in Henzinger et al. 2024, Thm 5.4.
 >>> from fractions import Fraction
 >>> from counterpoint.verify.finite import OpenDoor
 >>> from counterpoint.verify.grow import grow
->>> from counterpoint.verify.menus import menu
+>>> from counterpoint.verify.message_pairs import message_pairs
 >>> from counterpoint.verify.induction import best, hockey_stick
->>> worlds = grow(OpenDoor("1/7"), menu(OpenDoor("1/7")).pairs, rounds=2)
+>>> worlds = grow(OpenDoor("1/7"), message_pairs(OpenDoor("1/7")).pairs, rounds=2)
 >>> lower = tuple(best(worlds, hockey_stick(Fraction(1), bit)).values for bit in (0, 1))
 >>> lazy_delta(worlds, lower)(0, 0) * worlds.factor
 Fraction(1, 7)
@@ -284,8 +284,8 @@ def own_curve(worlds: Worlds, regions: Regions) -> TradeOff:
 
     >>> from counterpoint.verify.finite import OpenDoor
     >>> from counterpoint.verify.grow import grow
-    >>> from counterpoint.verify.menus import menu
-    >>> worlds = grow(OpenDoor("1/8"), menu(OpenDoor("1/8")).pairs, rounds=2)
+    >>> from counterpoint.verify.message_pairs import message_pairs
+    >>> worlds = grow(OpenDoor("1/8"), message_pairs(OpenDoor("1/8")).pairs, rounds=2)
     >>> own_curve(worlds, Regions(worlds))
     TradeOff([(0, 0.875), (0.875, 0), (1, 0)])
     """

@@ -24,7 +24,7 @@ from counterpoint.privacy.messages import Ask, Message, Update, gap
 from counterpoint.privacy.relations import Pair, Relation
 from counterpoint.verify.adversary import format_pair
 from counterpoint.verify.game import verified
-from counterpoint.verify.menus import menu
+from counterpoint.verify.message_pairs import message_pairs
 
 _MOST_PROGRESSES = 1000
 
@@ -47,7 +47,7 @@ def check_inputs(
             f"relation must be one of counterpoint.relations, as in relations.every_step(), not a "
             f"{type(relation).__name__}"
         )
-    by_default = menu(mechanism) if messages is None or rounds is None else None
+    by_default = message_pairs(mechanism) if messages is None or rounds is None else None
     pairs = _pairs(messages) if messages is not None else list(by_default.pairs) if by_default else []
     many = by_default.rounds if rounds is None and by_default else whole(rounds, 1, "rounds")
     _require_playable(mechanism, checked, pairs, all_of_them=messages is not None)

@@ -4,9 +4,9 @@ Few children of a composition receive anything that differs: what parallel compo
 
 See Henzinger et al. 2024, Def 5.1, 5.12, 5.13.
 
->>> from counterpoint.privacy.messages import Ask, To
+>>> from counterpoint.privacy.messages import Ask, ToChild
 >>> from counterpoint.privacy.relations import every_step
->>> one, other = (Ask(To("CA"), 0), Ask(To("CA"), 1)), (Ask(To("NY"), 0), Ask(To("NY"), 1))
+>>> one, other = (Ask(ToChild("CA"), 0), Ask(ToChild("CA"), 1)), (Ask(ToChild("NY"), 0), Ask(ToChild("NY"), 1))
 >>> k_sparse(1, every_step()).valid([one, one]), k_sparse(1, every_step()).valid([one, other])
 (True, False)
 
@@ -19,9 +19,9 @@ answer an ask about which neighbours agree first, and one about which they diffe
 (`Sparse`) exclude just that. An adversary who chooses messages on the way may not choose there and then which children
 they reach; so a game is played against a set of children that is named beforehand, once for each set.
 
->>> from counterpoint.privacy.messages import Ask, To
+>>> from counterpoint.privacy.messages import Ask, ToChild
 >>> from counterpoint.privacy.relations import every_step, first_pair_consistent
->>> same, other = (Ask(To("CA"), 3), Ask(To("CA"), 3)), (Ask(To("CA"), 3), Ask(To("CA"), 4))
+>>> same, other = (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 3)), (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 4))
 >>> parts = static_parts(1, every_step())
 >>> parts.valid([same, other]), first_pair_consistent(1, every_step()).valid([same, other])
 (True, False)
@@ -34,7 +34,7 @@ from collections.abc import Iterable
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers.parameters import PositiveInt
-from counterpoint.privacy.messages import Ask, Gap, Message, To, Update, gap
+from counterpoint.privacy.messages import Ask, Gap, Message, ToChild, Update, gap
 from counterpoint.privacy.relations.relation import Pair, Progress, Relation
 from counterpoint.privacy.relations.steps import Steps
 
@@ -96,7 +96,7 @@ class Sparse(Relation, Value, frozen=True):
         return (self.inner.begin(), ())
 
     def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
-        if isinstance(left, Ask) and isinstance(left.public, To):
+        if isinstance(left, Ask) and isinstance(left.public, ToChild):
             return self._addressed(progress, left.public.child, (left, right), distance)
         if distance.l1 > 0:
             return None
@@ -139,7 +139,7 @@ def k_sparse(k: int, inner: Relation) -> Sparse:
     """At most k children receive anything different (Henzinger et al. 2024, Def 5.1).
 
     >>> from counterpoint.privacy.relations import every_step
-    >>> pair = Ask(To("CA"), 0), Ask(To("CA"), 1)
+    >>> pair = Ask(ToChild("CA"), 0), Ask(ToChild("CA"), 1)
     >>> k_sparse(1, every_step()).valid([pair, pair]), k_sparse(1, every_step()).per_child == every_step()
     (True, True)
     """
@@ -152,7 +152,7 @@ def first_pair_consistent(k: int, inner: Relation) -> Sparse:
     See Henzinger et al. 2024, Def 5.12, 5.13.
 
     >>> from counterpoint.privacy.relations import every_step
-    >>> same, other = (Ask(To(0), 1), Ask(To(0), 1)), (Ask(To(0), 1), Ask(To(0), 2))
+    >>> same, other = (Ask(ToChild(0), 1), Ask(ToChild(0), 1)), (Ask(ToChild(0), 1), Ask(ToChild(0), 2))
     >>> first_pair_consistent(1, every_step()).valid([same, other]), k_sparse(1, every_step()).valid([same, other])
     (False, True)
     """
@@ -270,4 +270,4 @@ def _reached(left: Message, right: Message) -> int | str | None:
     """The child that an ask is for, if what it receives differs."""
     distance = gap(left, right)
     differs = distance is not None and distance.l1 > 0
-    return left.public.child if differs and isinstance(left, Ask) and isinstance(left.public, To) else None
+    return left.public.child if differs and isinstance(left, Ask) and isinstance(left.public, ToChild) else None

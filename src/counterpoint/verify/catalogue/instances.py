@@ -50,7 +50,7 @@ from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import Pair, Relation, every_step
 from counterpoint.verify.exact_loss import ExactLoss, exact
-from counterpoint.verify.menus import Menu, asks, menu
+from counterpoint.verify.message_pairs import MessagePairs, asks, message_pairs
 from counterpoint.verify.verdict import Verdict
 
 
@@ -259,7 +259,7 @@ def _item(item: Loss | Mechanism) -> Mechanism:
     return RandomizedResponse(*response)
 
 
-@menu.register
-def _(mechanism: SessionGame) -> Menu:
+@message_pairs.register
+def _(mechanism: SessionGame) -> MessagePairs:
     pairs = [pair for number in range(len(mechanism.menu)) for pair in asks([(0, 1)], number)]
-    return Menu(tuple(pairs), mechanism.launches)
+    return MessagePairs(tuple(pairs), mechanism.launches)

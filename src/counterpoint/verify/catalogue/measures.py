@@ -31,10 +31,10 @@ from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.privacy.claims import Claim, claim
-from counterpoint.privacy.messages import Ask, Message, To
+from counterpoint.privacy.messages import Ask, Message, ToChild
 from counterpoint.privacy.relations import Pair, Relation, every_step, k_sparse, static_parts
 from counterpoint.verify.catalogue.instances import Instance, session_game, stopped
-from counterpoint.verify.menus import Menu, asks, menu
+from counterpoint.verify.message_pairs import MessagePairs, asks, message_pairs
 
 _TWENTIETH, _TWO = Fraction(1, 20), Fraction(2)
 
@@ -109,14 +109,14 @@ class AskedTwice(Composite, Value, frozen=True):
         return None, tuple(context.ask("both", message.private, at=at) for at in range(2))
 
 
-@menu.register
-def _(mechanism: Restated) -> Menu:
-    return menu(mechanism.mechanism)
+@message_pairs.register
+def _(mechanism: Restated) -> MessagePairs:
+    return message_pairs(mechanism.mechanism)
 
 
-@menu.register
-def _(mechanism: AskedTwice) -> Menu:
-    return Menu(asks([(0, 1), (1, 0)]), 1)
+@message_pairs.register
+def _(mechanism: AskedTwice) -> MessagePairs:
+    return MessagePairs(asks([(0, 1), (1, 0)]), 1)
 
 
 class _Measure(NamedTuple):
@@ -163,8 +163,13 @@ def _launch(child: Mechanism) -> Pair:
 
 def _inside(child: Mechanism, launched: Mechanism) -> tuple[Pair, ...]:
     """The launch of a composition, of a mechanism inside it, and a pair of bits for that one."""
-    within = Ask(To(0, Launch(launched)))
-    return _launch(child), (within, within), *asks([(0, 1)], To(0, To(0))), *asks([(0, 1)], To(0, To(1)))
+    within = Ask(ToChild(0, Launch(launched)))
+    return (
+        _launch(child),
+        (within, within),
+        *asks([(0, 1)], ToChild(0, ToChild(0))),
+        *asks([(0, 1)], ToChild(0, ToChild(1))),
+    )
 
 
 def _in_filter(measure: _Measure) -> Instance:
@@ -183,14 +188,14 @@ def _in_slots(measure: _Measure) -> Instance:
 def _in_static_parts(measure: _Measure) -> Instance:
     relation = static_parts(1, every_step())
     parts = Concurrent(Parallel(1, each=measure.one, first_pair=True), relation)
-    pairs = (_launch(measure.launched), *asks([(0, 0), (0, 1)], To(0)), *asks([(0, 0)], To(1)))
+    pairs = (_launch(measure.launched), *asks([(0, 0), (0, 1)], ToChild(0)), *asks([(0, 0)], ToChild(1)))
     return measure.instance("static", parts, pairs, 4)._replace(relation=relation.reaching(0))
 
 
 def _in_continual_parts(measure: _Measure) -> Instance:
     total = None if isinstance(measure.one, PureDP) else Fraction(199, 10**4)  # of two parts with 0.01 each
     parts = Concurrent(Parallel(1, each=measure.one, delta_total=total), k_sparse(1, every_step()))
-    pairs = (_launch(measure.launched), *(pair for at in range(2) for pair in asks([(0, 0), (0, 1)], To(at))))
+    pairs = (_launch(measure.launched), *(pair for at in range(2) for pair in asks([(0, 0), (0, 1)], ToChild(at))))
     return measure.instance("continual", parts, pairs, 4)
 
 

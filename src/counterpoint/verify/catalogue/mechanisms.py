@@ -30,7 +30,7 @@ from counterpoint.privacy.relations import Pair
 from counterpoint.privacy.secret import Tally
 from counterpoint.verify.catalogue.instances import Instance
 from counterpoint.verify.finite import LoudNumber, OpenDoor
-from counterpoint.verify.menus import asks, updates
+from counterpoint.verify.message_pairs import asks, updates
 from counterpoint.verify.unit_by_unit import UnitByUnit
 
 

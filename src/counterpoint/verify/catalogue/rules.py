@@ -29,7 +29,7 @@ from counterpoint.mechanisms.concurrent import Concurrent, Launch
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.randomized_response import RandomizedResponse
 from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
-from counterpoint.privacy.messages import Ask, To
+from counterpoint.privacy.messages import Ask, ToChild
 from counterpoint.privacy.relations import (
     OfSample,
     Pair,
@@ -43,7 +43,7 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.verify.catalogue.instances import Instance, session_game, stopped
 from counterpoint.verify.finite import OpenDoor
 from counterpoint.verify.game import CreatedFirst
-from counterpoint.verify.menus import asks
+from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.unit_by_unit import UnitByUnit
 
 _ZERO, _TWO, _TENTH, _TWENTIETH, _FIFTIETH = map(Fraction, ("0", "2", "1/10", "1/20", "1/50"))
@@ -64,13 +64,13 @@ def _launch(child: Mechanism) -> Pair:
 
 def _launched(child: Mechanism, copies: int) -> tuple[Pair, ...]:
     """The launch of a child, and pairs of bits (equal ones too) to this many copies."""
-    return (_launch(child), *(pair for n in range(copies) for pair in asks([(0, 0), (0, 1)], To(n))))
+    return (_launch(child), *(pair for n in range(copies) for pair in asks([(0, 0), (0, 1)], ToChild(n))))
 
 
 _SAMPLED_SESSION = UnitByUnit(Concurrent(Amplified(Filter(PureDP(1)), "0.1"), OfSample(_TENTH, every_step())), 1)
 _ON_ONE_UNIT = (
     _launch(RandomizedResponse("0.5")),
-    *(pair for n in range(2) for pair in asks([((0,), (0,)), ((0,), (1,)), ((1,), (0,))], To(n))),
+    *(pair for n in range(2) for pair in asks([((0,), (0,)), ((0,), (1,)), ((1,), (0,))], ToChild(n))),
 )
 
 _RULES = (
@@ -153,7 +153,7 @@ _RULES = (
     Instance(
         "parallel, static",
         Concurrent(Parallel(1, each=ApproxDP(1, "0.01"), first_pair=True), static_parts(1, every_step())),
-        (*_launched(RandomizedResponse(1, "0.01"), 1), *asks([(0, 0)], To(1))),
+        (*_launched(RandomizedResponse(1, "0.01"), 1), *asks([(0, 0)], ToChild(1))),
         4,
         delta=Fraction(2, 100),
         relation=static_parts(1, every_step()).reaching(0),
@@ -161,7 +161,7 @@ _RULES = (
     Instance(
         "parallel, trade-off",
         Concurrent(Parallel(2, each=_CURVE, first_pair=True), static_parts(2, every_step())),
-        (*_launched(RandomizedResponse(1, "0.01"), 2), *asks([(0, 0)], To(2))),
+        (*_launched(RandomizedResponse(1, "0.01"), 2), *asks([(0, 0)], ToChild(2))),
         5,
         delta=Fraction(3, 100),
         relation=static_parts(2, every_step()).reaching(0, 1),
@@ -169,7 +169,7 @@ _RULES = (
     Instance(
         "parallel, Gaussian",
         Concurrent(Parallel(2, each=GaussianDP("0.5"), first_pair=True), static_parts(2, every_step())),
-        (_launch(Gaussian(mu="0.5")), *(pair for n in (0, 1) for pair in asks([(0, 2)], To(n), 2))),
+        (_launch(Gaussian(mu="0.5")), *(pair for n in (0, 1) for pair in asks([(0, 2)], ToChild(n), 2))),
         4,
         delta=_TWENTIETH,
         relation=static_parts(2, every_step()).reaching(0, 1),
@@ -190,8 +190,12 @@ _RULES = (
             *(
                 pair
                 for part in (0, 1)
-                for launched in (Ask(To(part, Launch(RandomizedResponse("0.5")))),)
-                for pair in ((launched, launched), *asks([(0, 1)], To(part, To(0))), *asks([(0, 1)], To(part, To(1))))
+                for launched in (Ask(ToChild(part, Launch(RandomizedResponse("0.5")))),)
+                for pair in (
+                    (launched, launched),
+                    *asks([(0, 1)], ToChild(part, ToChild(0))),
+                    *asks([(0, 1)], ToChild(part, ToChild(1))),
+                )
             ),
         ),
         5,
@@ -205,15 +209,15 @@ def data(left: Raw, right: Raw, sensitivity: int = 1, to: int | None = None) -> 
     """Neighbouring data for a user, or for the user of this number in a protocol.
 
     >>> data(0, 1, to=2)[0].public
-    To(child=2, public=Data())
+    ToChild(child=2, public=Data())
     """
-    public = Data() if to is None else To(to, Data())
+    public = Data() if to is None else ToChild(to, Data())
     return Ask(public, left, sensitivity), Ask(public, right, sensitivity)
 
 
 def query(public: Plain, to: int | None = None) -> Pair:
     """A server's query to a user, or to the user of this number."""
-    ask = Ask(public if to is None else To(to, public))
+    ask = Ask(public if to is None else ToChild(to, public))
     return ask, ask
 
 
