@@ -1,47 +1,12 @@
-"""(epsilon, delta)-DP and probabilistic DP.
-
-Approximate differential privacy: epsilon-DP but for an exposure of probability delta.
+"""(epsilon, delta)-DP, and probabilistic DP, which bounds the privacy loss itself.
 
 (eps, delta)-DP is what the mechanism RR(eps, delta) has, which exposes the truth with probability delta and answers by
 randomized response otherwise; every other such mechanism is a postprocessing of it (Kairouz et al. 2015;
-Henzinger et al. 2024, Lemma 4.7). Its sum (`ApproximateSum`) is basic composition, or with a tail bound fixed in
-advance the Renyi filter; the theorems that a `Filter` may choose beside it are in `composition/rules`.
+Henzinger et al. 2024, Lemma 4.7).
 
 >>> from counterpoint import ApproxDP
 >>> ApproxDP(1, 1e-6).delta_at(2), ApproxDP(1, 1e-6).epsilon_at(1e-7)
 (1e-06, inf)
-
-Probabilistic differential privacy: the privacy loss itself is within epsilon, to either side, but for delta.
-
-See Whitehouse et al. 2023, sec. 2. Their time-uniform odometers need it of every launch, and it implies
-(eps, delta)-DP (Whitehouse et al. 2023, Lemma 1), which is not enough for them. What those odometers promise in return
-is one-sided (one_sided.py).
-
->>> from counterpoint import ApproxDP
->>> from counterpoint.measures import ProbabilisticDP
->>> ProbabilisticDP(1, 0.1).implies(ApproxDP(1, 0.1)), ApproxDP(1, 0.1).implies(ProbabilisticDP(1, 0.1))
-(True, False)
-
-One-sided probabilistic DP: what Whitehouse et al.'s time-uniform odometers promise (Whitehouse et al. 2023, Thm 2).
-
-L is the logarithm of how much likelier the view is in the true world than in its neighbour. The promise is
-P[L > epsilon] <= delta, whichever of the two worlds is the true one. It implies (epsilon, delta)-DP as it is, because
-P[S] <= P[S, L <= epsilon] + P[L > epsilon]. Views that speak against the truth, L < -epsilon, come on top: such a view
-is e^epsilon times less likely than in the other world, where it is one that exceeds epsilon, so P[L < -epsilon] <=
-e^-epsilon delta and, for an epsilon that is fixed in advance,
-
-    P[|L| > epsilon] <= delta (1 + e^-epsilon).
-
-The bound U of a time-uniform odometer changes with time, and an early crossing is one of -U as it was then. At all
-times at once, therefore, P[|L| > U ever] <= delta (1 + e^-u), with u = `least` the smallest value that U can have had
-after a launch; with the present U that would be false (theory, Postprocessing, and a test).
-
->>> from counterpoint.measures import OneSidedDP
->>> reading = OneSidedDP(3, 0.2, least=0.1)
->>> reading.as_approx(0.2), reading.delta_at(3)
-(ApproxDP(3, 0.2), 0.2)
->>> float(reading.two_sided().delta)
-0.3809674836071919
 """
 
 from abc import abstractmethod
@@ -203,8 +168,14 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
 
     It bounds both sides, P[|L| > epsilon] <= delta; `OneSidedDP` bounds one.
 
+    Whitehouse et al. 2023, sec. 2: their time-uniform odometers need it of every launch, and it implies (eps,
+    delta)-DP (Whitehouse et al. 2023, Lemma 1), which is not enough for them. In return they promise `OneSidedDP`.
+
     >>> ProbabilisticDP(1, 0.1).as_approx(0.1)
     ApproxDP(1, 0.1)
+
+    >>> ProbabilisticDP(1, 0.1).implies(ApproxDP(1, 0.1)), ApproxDP(1, 0.1).implies(ProbabilisticDP(1, 0.1))
+    (True, False)
     """
 
     epsilon: NonNegative
@@ -227,8 +198,28 @@ class ProbabilisticDP(Probabilistic, Value, frozen=True):
 class OneSidedDP(Probabilistic, Value, frozen=True):
     """The privacy loss exceeds epsilon with probability at most delta, in either world; `least` is for `two_sided`.
 
+    This is what the time-uniform odometers of Whitehouse et al. 2023, Thm 2 promise.
+
+    L is the logarithm of how much likelier the view is in the true world than in its neighbour. The promise is P[L >
+    epsilon] <= delta, whichever of the two worlds is the true one. It implies (epsilon, delta)-DP as it is, because
+    P[S] <= P[S, L <= epsilon] + P[L > epsilon]. Views that speak against the truth, L < -epsilon, come on top: such a
+    view is e^epsilon times less likely than in the other world, where it is one that exceeds epsilon, so P[L <
+    -epsilon] <= e^-epsilon delta and, for an epsilon that is fixed in advance,
+
+        P[|L| > epsilon] <= delta (1 + e^-epsilon).
+
+    The bound U of a time-uniform odometer changes with time, and an early crossing is one of -U as it was then. At all
+    times at once, therefore, P[|L| > U ever] <= delta (1 + e^-u), with u = `least` the smallest value that U can have
+    had after a launch; with the present U that would be false (theory, Postprocessing, and a test).
+
     >>> OneSidedDP(1, 0.1).implies(ProbabilisticDP(1, 0.1)), ProbabilisticDP(1, 0.1).implies(OneSidedDP(1, 0.1))
     (False, True)
+
+    >>> reading = OneSidedDP(3, 0.2, least=0.1)
+    >>> reading.as_approx(0.2), reading.delta_at(3)
+    (ApproxDP(3, 0.2), 0.2)
+    >>> float(reading.two_sided().delta)
+    0.3809674836071919
     """
 
     epsilon: NonNegative

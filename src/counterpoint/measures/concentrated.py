@@ -1,31 +1,12 @@
-"""zCDP, tCDP and approximate zCDP.
+"""Concentrated DP: Rényi divergences that grow at most linearly with the order, by a factor rho.
 
-Zero-concentrated differential privacy: Rényi divergences that grow at most linearly with the order.
-
-zCDP bounds D_alpha by alpha rho at every order (Bun and Steinke 2016). The conversion to (epsilon, delta) takes the
-best order, the alpha with (alpha-1)^2 rho + log alpha = log(1/delta). Rhos add up (`ZCDPSum`).
+zCDP bounds D_alpha by alpha rho at every order (Bun and Steinke 2016), tCDP at the orders below omega (Bun et al.
+2018), and approximate zCDP at every order, but for an event of probability delta (Bun and Steinke 2016, Def 8.1). The
+conversion to (epsilon, delta) takes the best order, the alpha with (alpha-1)^2 rho + log alpha = log(1/delta).
 
 >>> from counterpoint import zCDP
 >>> zCDP(0.05).epsilon_at(1e-6), zCDP(0.05).as_renyi(8)
 (1.471594750532416, RenyiDP(alpha=8, epsilon=0.4))
-
-Truncated concentrated differential privacy: concentrated DP at the orders below omega (Bun et al. 2018).
-
-D_alpha is at most alpha rho at every order below omega, and not bounded from there on. Rhos add up, and the smallest
-omega counts (`TCDPSum`).
-
->>> from counterpoint import tCDP
->>> tCDP(rho=0.1, omega=20).as_renyi(8)
-RenyiDP(alpha=8, epsilon=0.8)
-
-Approximate zero-concentrated DP: rho-zCDP but for an event of probability delta (Bun and Steinke 2016, Def 8.1).
-
-Whitehouse et al. 2023, Thm 7 adds such losses up, for mechanisms that answer once; no theorem composes interactive
-ones, so filters refuse those. To (epsilon, delta) it converts as what it is: the exception, or else zCDP.
-
->>> from counterpoint.measures import ApproxzCDP
->>> ApproxzCDP(0.05, 1e-7).epsilon_at(1e-6) < 1.5, ApproxzCDP(0.05, 1e-7).epsilon_at(1e-8)
-(True, inf)
 """
 
 import math
@@ -142,6 +123,9 @@ class tCDP(DivergenceBound, Value, frozen=True):
 
     >>> tCDP(rho=0.1, omega=20).implies(tCDP(rho=0.2, omega=10))
     True
+
+    >>> tCDP(rho=0.1, omega=20).as_renyi(8)
+    RenyiDP(alpha=8, epsilon=0.8)
     """
 
     rho: NonNegative
@@ -208,8 +192,14 @@ class tCDP(DivergenceBound, Value, frozen=True):
 class ApproxzCDP(Loss, Value, frozen=True):
     """delta-approximate rho-zCDP.
 
+    Whitehouse et al. 2023, Thm 7 adds such losses up, for mechanisms that answer once; no theorem composes interactive
+    ones, so filters refuse those. Its (epsilon, delta) is that of the exception, or else of zCDP.
+
     >>> ApproxzCDP(0.1, 1e-9).implies(ApproxzCDP(0.2, 1e-8))
     True
+
+    >>> ApproxzCDP(0.05, 1e-7).epsilon_at(1e-6) < 1.5, ApproxzCDP(0.05, 1e-7).epsilon_at(1e-8)
+    (True, inf)
     """
 
     rho: NonNegative

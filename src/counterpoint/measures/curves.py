@@ -1,6 +1,4 @@
-"""Trade-off curves as plain geometry, and what a launch leaves of one.
-
-Trade-off curves as plain geometry: convex chains of rational points, from (0, f(0)) down to (1, 0).
+"""Trade-off curves as plain geometry: convex chains of rational points, from (0, f(0)) down to (1, 0).
 
 f(alpha) is the least type II error of a test with type I error alpha (Henzinger et al. 2024, Def 14.2, with randomised
 tests: errata, Henzinger E20). By Neyman and Pearson such a curve is a pair of finite distributions in disguise: each
@@ -9,25 +7,6 @@ segment is an outcome, with its width as probability under P and its drop as pro
 >>> curve = of_atoms([(Fraction(1, 2), Fraction(1, 10)), (Fraction(1, 2), Fraction(9, 10))])
 >>> value_at(curve, Fraction(1, 4))
 Fraction(11, 20)
-
-What a launch with one trade-off curve leaves of another: a rest R' with f (x) R' at least as private as R.
-
-A tensor product is no filter: it composes parameters that are fixed in advance. A filter for f-DP keeps what is left,
-R, and admits f if it can name such an R' (theory, f-DP in general). Naming one is a search and may be heuristic; that
-f (x) R' lies above R is then checked exactly, in integers.
-
-The search looks among R's own outcomes (p, q) with their log-ratios multiplied by a t from 0 to 1: of randomized
-response with epsilon that leaves t epsilon, of two normals at distance mu those at t mu. Outcomes that only one of the
-two worlds has lose what f has of them.
-
-The check: a curve of outcomes (p, q) lies above the line c - s alpha just if the sum of min(s p, q) is at least c
-(Neyman and Pearson: the best test with weight s on its first error rejects where q > s p). R is the highest of its
-lines, so that one sum for each of them decides.
-
->>> from counterpoint import TradeOff
->>> rest = rest_after(TradeOff.of_approx(0.3, 0).vertices, TradeOff.of_approx(1, 0).vertices)
->>> round(TradeOff(rest).epsilon_at(0), 9)
-0.7
 """
 
 from bisect import bisect_left, bisect_right
@@ -233,8 +212,26 @@ _SHORTER = (1.0, 1 - 1e-14, 1 - 1e-12, 1 - 1e-10, 1 - 1e-8, 1 - 1e-6, 1 - 1e-4)
 def rest_after(launched: Points, left: Points) -> Points | None:
     """A rest R' with launched (x) R' nowhere below `left`; None if none was found.
 
+    The rest is an R' with f (x) R' at least as private as R.
+
+    A filter for f-DP keeps what is left, R, and admits f if it finds such an R' (theory, f-DP in general). The search
+    may be heuristic, because the result is checked exactly, in integers.
+
+    The search looks among R's own outcomes (p, q) with their log-ratios multiplied by a t from 0 to 1: of randomized
+    response with epsilon that leaves t epsilon, of two normals at distance mu those at t mu. Outcomes that only one of
+    the two worlds has lose what f has of them.
+
+    The check: a curve of outcomes (p, q) lies above the line c - s alpha just if the sum of min(s p, q) is at least c
+    (Neyman and Pearson: the best test with weight s on its first error rejects where q > s p). R is the highest of its
+    lines, so that one sum for each of them decides.
+
     >>> rest_after(NO_LOSS, NO_LOSS) == NO_LOSS
     True
+
+    >>> from counterpoint import TradeOff
+    >>> rest = rest_after(TradeOff.of_approx(0.3, 0).vertices, TradeOff.of_approx(1, 0).vertices)
+    >>> round(TradeOff(rest).epsilon_at(0), 9)
+    0.7
     """
     if launched == NO_LOSS:
         return left

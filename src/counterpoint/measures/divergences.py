@@ -1,6 +1,4 @@
-"""Formulas for Renyi divergences.
-
-Rényi divergences: what they are for pure DP, what they mean as (epsilon, delta), which order says most.
+"""Rényi divergences: those of pure DP, their (epsilon, delta), and the order that proves most.
 
 Each theorem is one function on certified intervals, shared by the losses and by the filters: tau_alpha of a pure loss
 (theory, The Renyi filter by reduction), the conversion at one order (Canonne et al. 2020; Asoodeh et al. 2020), the
@@ -10,23 +8,6 @@ near the best one the bound is flat.
 >>> from counterpoint.numbers import certify
 >>> print(certify(lambda p: renyi_of_pure(Fraction(1, 100), Fraction(16), p), digits=6))
 [0.00079681372872347698, 0.000796813728723477034]
-
-The delta-approximate Renyi divergence of two finite distributions, as a number (Whitehouse et al. 2023, Def 9).
-
-It is the least D_alpha(P'|Q') over all ways to write P = (1-delta) P' + delta P'' and Q = (1-delta) Q' + delta Q''.
-With a = (1-delta) P' and b = (1-delta) Q', no more than P and Q and adding up to 1 - delta, that is the least of
-
-    log( sum of a^alpha b^(1-alpha) / (1-delta) ) / (alpha-1),
-
-a convex function that grows with a and falls with b. By its two derivatives it is least where the ratio a/b is cut to
-at most t and at least 1/s: a = min(p, t q) and b = min(q, s p), with t and s such that delta is cut off of each. If the
-two distributions share 1 - delta or more, P' and Q' may be equal, and it is 0.
-
->>> half = Fraction(1, 2)
->>> float(approximate_divergence([(half, Fraction(9, 10)), (half, Fraction(1, 10))], Fraction(2), Fraction(0)))
-1.02165124753198...
->>> approximate_divergence([(half, Fraction(9, 10)), (half, Fraction(1, 10))], Fraction(2), Fraction(4, 10))
-Fraction(0, 1)
 """
 
 import math
@@ -244,7 +225,25 @@ _ZERO = Fraction(0)
 
 
 def approximate_divergence(pairs: Sequence[Point], alpha: Fraction, delta: Fraction) -> Fraction | None:
-    """D_alpha^delta(P|Q) of the outcomes (p, q), rounded up; None if it is infinite."""
+    """D_alpha^delta(P|Q) of the outcomes (p, q), rounded up; None if it is infinite.
+
+    See Whitehouse et al. 2023, Def 9.
+
+    It is the least D_alpha(P'|Q') over all ways to write P = (1-delta) P' + delta P'' and Q = (1-delta) Q' + delta Q''.
+    With a = (1-delta) P' and b = (1-delta) Q', no more than P and Q and adding up to 1 - delta, that is the least of
+
+        log( sum of a^alpha b^(1-alpha) / (1-delta) ) / (alpha-1),
+
+    a convex function that grows with a and falls with b. By its two derivatives it is least where the ratio a/b is cut
+    to at most t and at least 1/s: a = min(p, t q) and b = min(q, s p), with t and s such that delta is cut off of each.
+    If the two distributions share 1 - delta or more, P' and Q' may be equal, and it is 0.
+
+    >>> half = Fraction(1, 2)
+    >>> float(approximate_divergence([(half, Fraction(9, 10)), (half, Fraction(1, 10))], Fraction(2), Fraction(0)))
+    1.02165124753198...
+    >>> approximate_divergence([(half, Fraction(9, 10)), (half, Fraction(1, 10))], Fraction(2), Fraction(4, 10))
+    Fraction(0, 1)
+    """
     if sum((max(p - q, _ZERO) for p, q in pairs), _ZERO) <= delta:
         return _ZERO
     if sum((p for p, q in pairs if not q), _ZERO) > delta:

@@ -1,26 +1,13 @@
-"""Gaussian DP, and one Gaussian step on a Poisson sample.
+"""Gaussian DP: telling neighbours apart is no easier than telling N(0, 1) from N(mu, 1) (Dong et al. 2022).
 
-Gaussian differential privacy: telling neighbours apart is no easier than N(0, 1) from N(mu, 1).
-
-Dong et al. 2022. Its (epsilon, delta) curve is exact: delta = Q(a) - e^eps Q(b) with a = eps/mu - mu/2, b
-= eps/mu + mu/2 and Q the normal tail (Balle and Wang 2018). e^eps Q(b) is the density at a times Mills' ratio
-at b, so nothing overflows. What has no closed form (epsilon, the mu for a budget) is found by Newton's steps
-and enclosed by certified evaluations.
+The (epsilon, delta) curve is exact: delta = Q(a) - e^eps Q(b) with a = eps/mu - mu/2, b = eps/mu + mu/2 and Q the
+normal tail (Balle and Wang 2018). e^eps Q(b) is the density at a times Mills' ratio at b, so nothing overflows.
+Newton's steps find what has no closed form (epsilon, the mu for a budget), and certified evaluations enclose it. A
+Gaussian step on a Poisson sample (`SampledGaussianDP`), as in DP-SGD, has a curve of the same kind.
 
 >>> from counterpoint import GaussianDP
 >>> GaussianDP(1).delta_at(1), GaussianDP(1).epsilon_at(1e-6)
 (0.12693673750664397, 4.886554117462212)
-
-A Gaussian mechanism on a Poisson sample: one step of DP-SGD.
-
-`mu` is its sensitivity divided by its standard deviation (1 over the noise multiplier), `rate` the probability with
-which each unit is in the batch, for one unit that is added or removed (theory, Sampling). Its (epsilon, delta) curve is
-exact. Lists of such steps that are fixed in advance compose by `compose.optimal`; no filter adds them up.
-
->>> from counterpoint.measures import SampledGaussianDP
->>> step = SampledGaussianDP(mu=1, rate=0.01)
->>> step.epsilon_at(1e-5) < 1 < step.of_all.epsilon_at(1e-5)
-True
 """
 
 from collections.abc import Mapping
@@ -132,8 +119,16 @@ class GaussianDP(Loss, Value, frozen=True):
 class SampledGaussianDP(Loss, Value, frozen=True):
     """The loss of a Gaussian mechanism with this mu on a Poisson sample of this rate.
 
+    `mu` is its sensitivity divided by its standard deviation (1 over the noise multiplier), `rate` the probability with
+    which each unit is in the batch, for one unit that is added or removed (theory, Sampling). Its (epsilon, delta)
+    curve is exact. Lists of such steps that are fixed in advance compose by `compose.optimal`; no filter adds them up.
+
     >>> SampledGaussianDP(1, 0.01).delta_at(0)
     0.0038292492254802623
+
+    >>> step = SampledGaussianDP(mu=1, rate=0.01)
+    >>> step.epsilon_at(1e-5) < 1 < step.of_all.epsilon_at(1e-5)
+    True
     """
 
     mu: Positive

@@ -1,6 +1,4 @@
-"""Formulas for the (epsilon, delta) curves of Gaussian mechanisms.
-
-The formulas behind Gaussian DP: its (epsilon, delta) curve, the curve's inverses, and normal quantiles.
+"""The (epsilon, delta) curves of Gaussian mechanisms, their inverses, and normal quantiles.
 
 The inverses have no closed form. Newton's steps on the logarithm come close, each phase with twice the
 digits of the one before; then two certified evaluations, one on either side, enclose the answer.
@@ -8,15 +6,6 @@ digits of the one before; then two certified evaluations, one on either side, en
 >>> from counterpoint.numbers import certify
 >>> print(certify(lambda p: gaussian_delta(Fraction(1), Fraction(1), p), digits=6))
 [0.126936737506643944, 0.126936737506643947]
-
-The (epsilon, delta) curve of a Gaussian mechanism on a Poisson sample, certified (theory, Sampling).
-
-With mu = sensitivity/sigma and rate q, one unit that is removed turns (1-q) N(0, 1) + q N(mu, 1) into N(0, 1), and one
-that is added the other way round. The likelihood ratio is monotone in x, so each hockey stick is a difference of
-normal tails beyond one point.
-
->>> print(certify(lambda p: sampled_delta(Fraction(1), Fraction(1, 100), Fraction(1, 10), p), digits=6))
-[0.0000729003769576..., 0.0000729003769576...]
 """
 
 from collections.abc import Callable
@@ -248,6 +237,13 @@ def sampled_delta(mu: Fraction, rate: Fraction, epsilon: Fraction, p: Precision)
 
     Removing: with e^eps = 1 - q + q e^(mu x - mu^2/2) at x, it is q Q(x - mu) - (e^eps - 1 + q) Q(x). Adding: with
     e^-eps in its place, (1 - e^eps (1-q)) Q(-x) - e^eps q Q(mu - x), as long as e^eps (1-q) < 1.
+
+    With mu = sensitivity/sigma and rate q, one unit that is removed turns (1-q) N(0, 1) + q N(mu, 1) into N(0, 1), and
+    one that is added the other way round. The likelihood ratio is monotone in x, so each hockey stick is a difference
+    of normal tails beyond one point.
+
+    >>> print(certify(lambda p: sampled_delta(Fraction(1), Fraction(1, 100), Fraction(1, 10), p), digits=6))
+    [0.0000729003769576..., 0.0000729003769576...]
     """
     grown = p(epsilon).expm1()
     x = ((grown / rate).log1p()) / mu + mu / 2

@@ -2,7 +2,7 @@
 
 Randomized response with truth probability e^eps/(1+e^eps) is the worst of all eps-DP mechanisms (Kairouz et al. 2015;
 Lyu 2022, Thm 3 for interactive ones): every other is a postprocessing of it. So whatever it has in
-another measure is the tight conversion to that measure. Pure losses add up (`PureSum`).
+another measure is the tight conversion to that measure.
 
 >>> from counterpoint import PureDP
 >>> PureDP(1).as_zcdp(), PureDP(1).delta_at(0.5)

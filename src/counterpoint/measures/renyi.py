@@ -1,24 +1,12 @@
-"""Renyi DP of one order, and what all divergence bounds share.
-
-What Rényi, zero-concentrated and truncated concentrated DP share: bounds on Rényi divergences.
+"""Rényi DP of one order, and what all bounds on Rényi divergences share.
 
 Each order that is bounded proves an (epsilon, delta), and the conversion takes the order that proves most.
-`implies` knows two things more, without which it would not be transitive: that lower orders are bounded too,
-and that the hockey stick is convex in e^epsilon, so that a larger epsilon and its delta bound the smaller
-ones.
+`implies` also uses that lower orders are bounded, and that the hockey stick is convex in e^epsilon, so that a larger
+epsilon and its delta bound the smaller ones; without these two it would not be transitive.
 
 >>> from counterpoint import ApproxDP, RenyiDP
 >>> RenyiDP(8, 1).delta_at(0.5), RenyiDP(8, 1).implies(ApproxDP(0.5, 0.4))
 (0.3934693402873666, True)
-
-Rényi differential privacy of one order: the divergence D_alpha between neighbours is at most epsilon.
-
-D_alpha grows with alpha, so the bound holds at every order below alpha too, and says nothing above it
-(Mironov 2017). Haney et al. 2023, Thm 1.21 and Henzinger et al. 2024, Cor 13.8 compose losses of one fixed order.
-
->>> from counterpoint import RenyiDP
->>> round(RenyiDP(alpha=2, epsilon=0.1).epsilon_at(1e-6), 6)
-10.177086
 """
 
 import math
@@ -147,8 +135,14 @@ def _corner(loss: DivergenceBound) -> tuple[Fraction, Fraction]:
 class RenyiDP(DivergenceBound, Value, frozen=True):
     """Rényi DP of one order: D_alpha <= epsilon between neighbours, both ways.
 
+    D_alpha grows with alpha, so the bound holds at every order below alpha too, and says nothing above it (Mironov
+    2017). Haney et al. 2023, Thm 1.21 and Henzinger et al. 2024, Cor 13.8 compose losses of one fixed order.
+
     >>> RenyiDP(16, 0.2).implies(RenyiDP(8, 0.2)), RenyiDP(4, 0.2).implies(RenyiDP(8, 0.2))
     (True, False)
+
+    >>> round(RenyiDP(alpha=2, epsilon=0.1).epsilon_at(1e-6), 6)
+    10.177086
     """
 
     alpha: Order

@@ -1,6 +1,4 @@
-"""Reading numbers as exact rationals, and writing them so that they read back.
-
-Reading numbers exactly, and writing them without rounding in the analyst's favour.
+"""Numbers read exactly, and written so that they read back, never rounded in the analyst's favour.
 
 A privacy parameter is the rational number that a person typed: the float 0.1 is one tenth, not the binary
 fraction nearest to it. Sums of such numbers are exact, so ten launches of 0.1 fill a budget of 1 and leave nothing.
@@ -9,17 +7,6 @@ fraction nearest to it. Sums of such numbers are exact, so ten launches of 0.1 f
 True
 >>> exact("1e-17") + 1 > 1
 True
-
-Scalars of numpy as Python's own values: what is stored, compared and hashed is the same, whichever was given.
-
-A key that was read off a numpy array or a pandas frame is a `np.int64` or a `np.str_`. It names what the plain value
-names, so it is replaced by it where it is given. Numpy is not imported to find out.
-
->>> import numpy as np
->>> plain_scalar(np.int64(3)), plain_scalar(np.bool_(True)), plain_scalar(np.str_("CA")), plain_scalar(np.float32(0.1))
-(3, True, 'CA', 0.1)
->>> plain_scalar(np.datetime64("2024-02-29")), plain_scalar([1])
-(datetime.date(2024, 2, 29), [1])
 """
 
 import math
@@ -409,6 +396,15 @@ def plain_scalar(value: Any) -> Any:
 
     A float is the decimal that it prints as, in its own precision. A time of whole days is a date, any other a datetime
     without a zone, if it is a whole number of microseconds; what Python cannot hold stays as it is.
+
+    A key read from a numpy array or a pandas frame is a `np.int64` or a `np.str_`. The plain value replaces it, so that
+    what is stored, compared and hashed is the same for both. Numpy is not imported for this.
+
+    >>> import numpy as np
+    >>> [plain_scalar(given) for given in (np.int64(3), np.bool_(True), np.str_("CA"), np.float32(0.1))]
+    [3, True, 'CA', 0.1]
+    >>> plain_scalar(np.datetime64("2024-02-29")), plain_scalar([1])
+    (datetime.date(2024, 2, 29), [1])
     """
     numpy: Any = sys.modules.get("numpy")  # where it was never imported, there are no scalars of it
     if numpy is None or not isinstance(value, numpy.generic):

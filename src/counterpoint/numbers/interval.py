@@ -1,33 +1,13 @@
-"""Real numbers between two decimals, rounded outward; exp, log, roots, the normal tail.
+"""Real numbers enclosed between two decimals, rounded outward at every step; exp, log, roots, the normal tail.
 
-Functions of a decimal, correctly rounded: Arb (python-flint) says between which numbers the value lies.
-
-Arb computes with balls, whose radius bounds every rounding error on the way. `bounds` raises the working precision
-until both ends of the ball round to the same decimal. The result then depends on the function alone, not on the version
-of Arb nor on its precision: a later version computes the accounts that a ledger keeps again, digit for digit.
-
->>> bounds(exp, Decimal(1), Context(prec=20, rounding="ROUND_HALF_EVEN"))
-(Decimal('2.7182818284590452353'), Decimal('2.7182818284590452355'))
-
-Real numbers enclosed between two decimals, rounded outward at every step.
-
-A formula written with `Interval`s yields a lower and an upper bound that are certain whatever the cancellation
-inside; `certify` raises the working precision until the two agree closely enough. exp and log
-(`functions`) and sqrt (Python's `decimal`) are rounded correctly, so one unit in the last place on either side encloses
-them.
+A formula written with `Interval`s yields a lower and an upper bound that are certain whatever the cancellation inside;
+`certify` raises the working precision until the two agree closely enough. exp and log (`bounds`) and sqrt (Python's
+`decimal`) are rounded correctly, so one unit in the last place on either side encloses them.
 
 >>> def golden(p):
 ...     return (p(5).sqrt() + 1) / 2
 >>> print(certify(golden, digits=12))
 [1.61803398874989484820458, 1.61803398874989484820459]
-
-The upper tail of the standard normal distribution, certified: Q(x) = P[N(0, 1) > x].
-
-Arb evaluates it at a point, with twelve digits more than asked for; over an interval it changes by at most the width
-times the largest slope.
-
->>> normal_tail(precision(20)(2))
-Interval(0.022750131948179207200, 0.022750131948179207201)
 """
 
 import decimal
@@ -66,6 +46,14 @@ def bounds(function: Function, x: Decimal, context: Context) -> tuple[Decimal, D
 
     The context says how many digits a decimal has; it rounds half to even. No function below has another value half-way
     between two decimals, so a few rounds are enough. A value that is too large raises `decimal.Overflow`.
+
+    Arb (python-flint) computes with balls, whose radius bounds every rounding error on the way. `bounds` raises the
+    working precision until both ends of the ball round to the same decimal. The result then depends on the function
+    alone, not on the version of Arb nor on its precision: a later version computes the accounts that a ledger keeps
+    again, digit for digit.
+
+    >>> bounds(exp, Decimal(1), Context(prec=20, rounding="ROUND_HALF_EVEN"))
+    (Decimal('2.7182818284590452353'), Decimal('2.7182818284590452355'))
     """
     bits = int(context.prec * _BITS_PER_DIGIT) + _GUARD_BITS
     for _ in range(_MOST_ROUNDS):
@@ -367,8 +355,14 @@ _FAR_SQUARE, _FADED = 10**6, Decimal("1e-200000")
 def normal_tail(x: Interval) -> Interval:
     """Q at every point of `x`: Q at the lower end, less at most the width times the largest density.
 
+    Arb evaluates it at a point, with twelve digits more than asked for; over an interval it changes by at most the
+    width times the largest slope.
+
     >>> normal_tail(precision(8)(0))
     Interval(0.50000000, 0.50000000)
+
+    >>> normal_tail(precision(20)(2))
+    Interval(0.022750131948179207200, 0.022750131948179207201)
     """
     p = precision(x.precision.digits + _MORE_DIGITS)
     largest = p.value(tail, x.lower)

@@ -1,6 +1,4 @@
-"""Kinds of exact parameters, declared in a field's annotation.
-
-Kinds of exact parameters: how a field reads what is given, declared once, in its annotation.
+"""Kinds of exact parameters: how a field reads what it is given, declared once, in its annotation.
 
 A struct (`encoding.Value`) declares the kind of each parameter. A constructor then takes any `Number` for a rational
 kind, the field holds the `Fraction` it stands for, and `__post_init__`, which runs afterwards, is left with what
@@ -21,14 +19,6 @@ counterpoint.errors.InvalidParameter: the scale must be above 0, but -2 was give
 A kind is `Annotated[Parameter[held, given], Read(reader)]`, so a room can declare its own. A kind that may be None has
 a name of its own (`PositiveOrNone`), since type checkers do not look into `Positive | None`; kinds of integers take
 what they hold, so that `PositiveInt | None` will do. A default other than an int's is written `default(...)`.
-
-The rate of a sample, as a kind of parameter: a number above 0 and below 1.
-
->>> from counterpoint import Laplace, Sampled
->>> Sampled(Laplace(1), rate=1)
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidParameter: rate must be above 0 and below 1, not 1: each unit is in the sample with that...
 """
 
 import inspect
@@ -217,6 +207,14 @@ def _marks(annotation: Any) -> Iterator[object]:
 
 
 def _rate(value: object, what: str) -> Fraction:
+    """Read the rate of a sample: a number above 0 and below 1.
+
+    >>> from counterpoint import Laplace, Sampled
+    >>> Sampled(Laplace(1), rate=1)
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: rate must be above 0 and below 1, not 1: each unit is in the ...
+    """
     rate = exact(value, what)
     if not 0 < rate < 1:
         raise InvalidParameter(

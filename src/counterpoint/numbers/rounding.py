@@ -1,4 +1,6 @@
-"""Roots that are reported to people: cut to 12 digits, and never above the true value.
+"""Certified numbers as parameters: rounded up or down to a length that a loss can carry.
+
+Numbers that are reported to people are cut to 12 digits and never above the true value.
 
 >>> float(root_below(Fraction(2)))
 1.414213562373
