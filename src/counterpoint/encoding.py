@@ -1,10 +1,10 @@
 """Plain data and its one canonical encoding: what is stored, hashed, compared and replayed.
 
 Losses, relations, mechanisms, states and messages are frozen structs (`Value`) that carry a tag with a version
-(`PureDP/1`). `encode` writes them as canonical JSON, in which equal values give equal bytes; `decode` reads them
-back as what they were. Nothing is ever pickled. An integer has at most 4300 digits, which is what Python reads; a
-rational is written as a ratio; a float has no exact meaning and is refused. A secret (anything with `__sealed__`) is
-written only where the caller says that the bytes will be sealed.
+(`PureDP/1`). `encode` writes them as canonical JSON, in which equal values give equal bytes; `decode` reads them back.
+Nothing is ever pickled. An integer has at most 4300 digits, which is what Python reads; a rational is written as a
+ratio; a float has no exact meaning and is refused. A secret (anything with `__sealed__`) is written only if the caller
+declares that the bytes will be sealed.
 
 >>> from counterpoint import PureDP
 >>> encode(PureDP(0.1))

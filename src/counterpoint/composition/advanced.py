@@ -1,34 +1,11 @@
-"""Advanced composition, its constants, and a bounded number of launches.
+"""Advanced composition, the constants that a theorem fixes in advance, and a limit on the number of launches.
 
-Advanced composition with adaptively chosen losses: the root of twice log(1/delta') times the sum of epsilon^2.
-
-See Whitehouse et al. 2023, Thm 1; Haney et al. 2023, Thm 3.7, 3.8; theory, The advanced filter.
+Any choice of the constants is valid; a good one is tight. Floats search for it, and the result is fixed as a rational.
 
 >>> from counterpoint import ApproxDP, Filter
 >>> rule = Filter(ApproxDP(1, 1e-6), by="advanced")
 >>> round(float(rule.remaining(rule.start()).epsilon), 4)
 0.1825
-
-Choosing the constants that a theorem wants fixed in advance. Any choice is valid; a good one is tight.
-
-`order_for` takes the Renyi order where the tight zCDP conversion of the budget has its optimum (theory, The Renyi
-filter by reduction): (alpha-1)^2 rho + log alpha = log(1/d) and epsilon = (2 alpha - 1) rho + log(1 - 1/alpha). Floats
-only search here; the order they find is rounded to a rational and fixed.
-
->>> order_for(Fraction(1), Fraction(1, 2 * 10**6))
-Fraction(233, 10)
-
-A bounded number of launches: a sum that takes at most K of them, whatever they cost.
-
-A filter with `launches=K` refuses the launch after the K-th, and otherwise decides as it would without. It refuses more
-than the filter without a limit, and a refusal only takes choices from the analyst, so the budget holds as before
-(Haney et al. 2023, Def 2.5, Lemma 4.5). A refused launch does not count.
-
->>> from counterpoint import Filter, Laplace, PureDP
->>> rule = Filter(PureDP(1), launches=1)
->>> account = rule.admit(rule.start(), Laplace(0.1).claim)
->>> rule.loss(account), rule.remaining(account).epsilon, rule.fits(account, PureDP(0))
-(PureDP(0.1), 0, False)
 """
 
 import math
@@ -56,7 +33,7 @@ class AdvancedSum(Accumulator, Value, frozen=True):
 
     See Whitehouse et al. 2023, Thm 1; Haney et al. 2023, Thm 3.7, 3.8.
 
-    theory, The advanced filter. Covers PureDP and ApproxDP; by Whitehouse et al. 2023, Thm 6 (theory, The advanced
+    Covers PureDP and ApproxDP; by Whitehouse et al. 2023, Thm 6 (theory, The advanced
     filter) also zCDP claims of one-shot mechanisms, whose rho enters V as 2 rho. errata, Haney E1: printed with the
     inequality reversed.
 
@@ -132,8 +109,15 @@ _HUGE = Fraction(10**12)
 def order_for(epsilon: Fraction, slack: Fraction) -> Fraction:
     """The Renyi order for a budget of epsilon with slack d.
 
+    `order_for` takes the Renyi order where the tight zCDP conversion of the budget has its optimum (theory, The Renyi
+    filter by reduction): (alpha-1)^2 rho + log alpha = log(1/d) and epsilon = (2 alpha - 1) rho + log(1 - 1/alpha).
+    Floats only search here; the order is rounded to a rational.
+
     >>> order_for(Fraction(0), Fraction(1, 10)) > 1
     True
+
+    >>> order_for(Fraction(1), Fraction(1, 2 * 10**6))
+    Fraction(233, 10)
     """
     goal, near = _log_inverse(slack), float(min(epsilon, _HUGE))
 
@@ -180,7 +164,18 @@ def _three_digits(value: float) -> Fraction:
 
 
 class Limited(Accumulator, Value, frozen=True):
-    """A sum, how many launches it takes, and how many have been made."""
+    """A sum, how many launches it takes, and how many have been made.
+
+    A filter with `launches=K` refuses the launch after the K-th, and otherwise decides as it would without. It refuses
+    more than the filter without a limit, and a refusal only takes choices from the analyst, so the budget holds as
+    before (Haney et al. 2023, Def 2.5, Lemma 4.5). A refused launch does not count.
+
+    >>> from counterpoint import Filter, Laplace, PureDP
+    >>> rule = Filter(PureDP(1), launches=1)
+    >>> account = rule.admit(rule.start(), Laplace(0.1).claim)
+    >>> rule.loss(account), rule.remaining(account).epsilon, rule.fits(account, PureDP(0))
+    (PureDP(0.1), 0, False)
+    """
 
     sum: Accumulator
     launches: int

@@ -1,8 +1,6 @@
-"""The default account in (epsilon, delta): any of several bounds.
+"""The default account in (epsilon, delta): a launch is admitted while any of several bounds holds.
 
-The default account for a budget in (epsilon, delta): a launch is admitted while any of several bounds holds.
-
-The parts are basic composition, a Gaussian reserve (reserve.py) and Renyi filters of several orders, each with a tail
+The parts are basic composition, a Gaussian reserve (one_order.py) and Renyi filters of several orders, each with a tail
 d_i that is fixed before the first answer. A part that refuses a launch which another one admits, or that meets a launch
 it cannot count, is *out for good*; the filter refuses where no part would be left:
 
@@ -22,30 +20,14 @@ by reduction: delta'' + (1 - delta'') sum d_i <= delta. A part that skipped a la
 worlds are not those of its analyst: delta could reach 1.
 
 The first launch is chosen before there is any answer. Its public loss decides how much of delta is kept for exposures
-and how the rest is divided (shares.py); a part that cannot count it gets nothing. High orders are for mixtures: what
+and how the rest is divided (`SHARES`); a part that cannot count it gets nothing. High orders are for mixtures: what
 they take off epsilon for their tail is small, so that a large pure launch and a small zCDP launch go together.
-
-What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon
-there is no reserve, and the orders share all of the slack; the whole is unbounded where the filter refuses.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
 >>> account = rule.start() + PureDP(0.6) + zCDP(0.0017)
 >>> rule.loss(account).epsilon < 1, rule.fits(account, PureDP(0.01))
 (True, True)
-
-How the default filter divides delta among its parts: a table of constants, found by search.
-
-The parts and tails of a union of filters must be fixed before the first answer (theory, The default filter); any choice
-is valid, a good one is tight. `python -m bench.mixing` searches over the workloads of `bench/workloads.json`, of which
-half
-are held out, and prints this table.
-
-A ledger holds these numbers in its accounts, but its rules say no more than `by="best"`: a change of a number here
-changes what a stored rule means. So a better table comes with another name for `by`, and this one stays.
-
->>> [sum(row.among_orders) for row in (SHARES.without_delta, SHARES.with_delta)]
-[Fraction(1, 1), Fraction(1, 1)]
 """
 
 from collections.abc import Iterator, Sequence
@@ -84,7 +66,17 @@ class Division(Tagged, Value, frozen=True, cache_hash=True):
 
 class Shares(Tagged, Value, frozen=True, cache_hash=True):
     """The whole table. `steps` says how many times farther from 1 each order lies than the best one for the budget
-    (orders.py); then come the divisions if the first launch has no delta, and if it has one.
+    (`union_within`); then come the divisions if the first launch has no delta, and if it has one.
+
+    The parts and tails of a union of filters must be fixed before the first answer (theory, The default filter); any
+    choice is valid, a good one is tight. `python -m bench.mixing` searches over the workloads of
+    `bench/workloads.json`, of which half are held out, and prints this table.
+
+    A ledger holds these numbers in its accounts, but its rules say no more than `by="best"`: a change of a number here
+    changes what a stored rule means. So a better table comes with another name for `by`, and this one stays.
+
+    >>> [sum(row.among_orders) for row in (SHARES.without_delta, SHARES.with_delta)]
+    [Fraction(1, 1), Fraction(1, 1)]
     """
 
     steps: tuple[Fraction, ...]
@@ -208,6 +200,9 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
 
     `left` is what the reserve has left and `renyi` the Renyi sums; None for a part that is out for good. Covers PureDP,
     ApproxDP, zCDP, GaussianDP, and tCDP and RenyiDP above the lowest order.
+
+    What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon
+    there is no reserve, and the orders share all of the slack; the whole is unbounded where the filter refuses.
     """
 
     union: Union

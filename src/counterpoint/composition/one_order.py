@@ -1,19 +1,7 @@
-"""The account of a filter with one Renyi order, and the Gaussian reserve it may hold.
+"""The account of `Filter(budget, alpha=...)` and `by="gaussian"`: it admits a launch while any of three bounds holds.
 
-The account of a filter with one Renyi order: a launch is admitted while any of three bounds holds.
-
-`Filter(budget, alpha=...)` and `by="gaussian"` (no Renyi part at all) use it, and so does every filter that was stored
-before the default had several orders (best.py): what those ledgers hold keeps its meaning.
-
-Basic composition, a Gaussian reserve (reserve.py) and the Renyi filter of one order stand side by side, the last two
-with tails d_G and d_R that were fixed in advance (theory, The default filter, which proves it for any number of parts).
-The first launch decides how the slack is divided: it is chosen before there is any answer that it could depend on. If
-more launches like it would fit into the reserve than into the Renyi filter, four fifths are the reserve's; otherwise,
-and for zCDP, Renyi or tCDP claims, which no reserve can pay for, the Renyi part has all of it.
-
-What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon no
-reserve is needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the filter
-refuses.
+Basic composition, a Gaussian reserve and the Renyi filter of one order stand side by side (no Renyi filter with
+`by="gaussian"`), the last two with tails d_G and d_R that were fixed in advance (theory, The default filter).
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6), slack=5e-7, alpha=23.3)
@@ -24,29 +12,6 @@ refuses.
 (True, False, ApproxDP(1, 1e-6))
 
 A Gaussian reserve: adaptively chosen pure and approximate launches, at almost no price for adaptivity.
-
-Think of a tail bound as a Gaussian mechanism with variance v of its privacy loss (GaussianDP(sqrt v)), of which each
-launch takes a part: RR(epsilon) leaves v' = (2v - e + sqrt((2v - e)^2 - 8 v e))/4 with e = epsilon^2. Then RR(epsilon)
-followed by G(sqrt v') is never more revealing than G(sqrt v).
-
-Proof. A hockey stick is E[(W - e^x)+], with W the likelihood ratio under the second world. W has mean 1 for both, so it
-is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that of RR and
-G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k z^2/2 with k =
-1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by z, falls on z > 0,
-so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and negative outside: f1 - f2
-has the signs + - +, and with equal masses and means that is the convex order (Karlin and Novikoff 1963). And A >= 0:
-with u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1 + u)/2 >= u/(2 + u) = x/2, and
-(v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for smaller v a last launch still fits
-if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
-
-By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end, and
-interactive mechanisms reduce to randomized responses by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm
-12.4. This is our own corollary. It is no odometer: the cost of a launch depends on how much is left. Variances are
-whole multiples of 2^-320, rounded down.
-
->>> start = reserve_for(Fraction(1), Fraction(1, 2 * 10**6))
->>> round(start * GRAIN, 4), round(left_after(start, Fraction(1, 100)) * GRAIN, 4), left_after(start, Fraction(1))
-(0.0525, 0.0524, None)
 """
 
 from fractions import Fraction
@@ -103,8 +68,31 @@ def reserve_for(epsilon: Fraction, slack: Fraction) -> int:
 def left_after(left: int, epsilon: Fraction) -> int | None:
     """What RR(epsilon) leaves; 0 for a last launch, None if it does not fit.
 
+    Think of a tail bound as a Gaussian mechanism with variance v of its privacy loss (GaussianDP(sqrt v)), of which
+    each launch takes a part: RR(epsilon) leaves v' = (2v - e + sqrt((2v - e)^2 - 8 v e))/4 with e = epsilon^2. Then
+    RR(epsilon) followed by G(sqrt v') is never more revealing than G(sqrt v).
+
+    Proof. A hockey stick is E[(W - e^x)+], with W the likelihood ratio under the second world. W has mean 1 for both,
+    so it is enough that the first is smaller in convex order. Let f1 be the density of log W for G(sqrt v) and f2 that
+    of RR and G(sqrt v'). Both times e^(z/2) are even functions, and log f2 - log f1 = A + log cosh(epsilon z/v') - k
+    z^2/2 with k = 1/v' - 1/v and A = log(v/v')/2 + (v - v')/8 - e/(2 v') - log cosh(epsilon/2). Its slope, divided by
+    z, falls on z > 0, so it falls there or first rises and then falls. If A >= 0 it is thus positive around 0 and
+    negative outside: f1 - f2 has the signs + - +, and with equal masses and means that is the convex order (Karlin and
+    Novikoff 1963). And A >= 0: with u = (v - v')/v' and x = e/v', the v' above has u = x/(1 - x/2) >= x, so that log(1
+    + u)/2 >= u/(2 + u) = x/2, and (v - v')/8 >= e/8 >= log cosh(epsilon/2). v' exists where 2v >= (3 + 2 sqrt 2) e; for
+    smaller v a last launch still fits if PureDP(epsilon) is GaussianDP(sqrt v) by itself.
+
+    By induction the view is within G(sqrt v) for every adaptive choice of launches, whatever is left at the end, and
+    interactive mechanisms reduce to randomized responses by Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, Thm
+    12.4. This is our own corollary. It is no odometer: the cost of a launch depends on how much is left. Variances are
+    whole multiples of 2^-320, rounded down.
+
     >>> round(left_after(UNIT, Fraction(1, 10)) * GRAIN, 5), left_after(UNIT, Fraction(1))
     (0.98995, None)
+
+    >>> start = reserve_for(Fraction(1), Fraction(1, 2 * 10**6))
+    >>> round(start * GRAIN, 4), round(left_after(start, Fraction(1, 100)) * GRAIN, 4), left_after(start, Fraction(1))
+    (0.0525, 0.0524, None)
     """
     if epsilon == 0:
         return left
@@ -220,10 +208,18 @@ class Terms(Tagged, Value, frozen=True):
 class OneOrderSum(Accumulator, Value, frozen=True):
     """Basic composition, a Gaussian reserve and a Renyi sum, side by side.
 
+    The first launch decides how the slack is divided, since no answer precedes it. If more launches like it would fit
+    into the reserve than into the Renyi filter, the reserve gets four fifths; otherwise, and for zCDP, Renyi or tCDP
+    claims, which no reserve can pay for, the Renyi part gets all of it.
+
     `left` is what the reserve has left, `renyi` the Renyi sum and `most` what it may grow to, in units of 2^-320
     (rounded down, up and down); None for a part that is not there or, for the reserve and the basic sum, can no longer
     hold. Covers PureDP, ApproxDP, and GaussianDP with finite communication; with a Renyi order also zCDP, tCDP, Renyi
     losses of at least that order, and every GaussianDP.
+
+    What has been lost is read as Haney et al. 2023, Lemma 2.19 says, threshold by threshold: below the budget's epsilon
+    no reserve is needed, so there the Renyi sum may be read with all of the slack; and the whole is unbounded where the
+    filter refuses.
     """
 
     terms: Terms

@@ -1,17 +1,12 @@
-"""Parallel composition: any number of parts, of which neighbours reach k.
-
-Parallel composition: any number of mechanisms, at most k of which neighbouring data reach.
-
-See Henzinger et al. 2024, sec. 5.
+"""Parallel composition: any number of parts, of which neighbouring data reach at most k (Henzinger et al. 2024).
 
 What is promised depends on how the data may change. Pure losses: the cost of k mechanisms (Henzinger et al. 2024, Cor
-5.5). Data of which it is settled before a part's first answer whether it is affected, such as the parts of a static
-table: the cost of k in every measure (Henzinger et al. 2024, Thm 5.14, Cor 5.15, 13.7, 14.9). Otherwise an approximate
-mechanism that is *not* affected still counts: an adversary may create many, wait for one that has failed and send it
-the difference (Henzinger et al. 2024, Thm 5.2), so that every created delta_j is charged to `delta_total`: 1 - prod(1 -
-delta_j) <= delta_total (Henzinger et al. 2024, Thm 5.4, for symmetric relations; for an asymmetric one with k >= 2 it
-is 2 delta_j, errata, Henzinger E1). Renyi losses on such data have no theorem (Henzinger et al. 2024, Thm 13.5) and are
-refused.
+5.5). If it is settled before a part's first answer whether the part is affected, as in a static table: the cost of k in
+every measure (Henzinger et al. 2024, Thm 5.14, Cor 5.15, 13.7, 14.9). Otherwise an approximate mechanism that is *not*
+affected still counts: an adversary may create many, wait for one that has failed and send it the difference (Henzinger
+et al. 2024, Thm 5.2), so that every created delta_j is charged to `delta_total`: 1 - prod(1 - delta_j) <= delta_total
+(Henzinger et al. 2024, Thm 5.4, for symmetric relations; for an asymmetric one with k >= 2 it is 2 delta_j, errata,
+Henzinger E1). Renyi losses on such data have no theorem (Henzinger et al. 2024, Thm 13.5) and are refused.
 
 The parts are a postprocessing of k randomized responses that are drawn at the start and used when a part is first
 affected. So alone they cost the optimal composition of k, and inside another composition k launches, all or none, by
@@ -26,32 +21,6 @@ that composition's rule (`charges`).
 Traceback (most recent call last):
 ...
 counterpoint.errors.NotCovered: ApproxDP(0, 1/7) in parallel on changing data needs delta_total, ...
-
-Parts of unlike losses: a list of k losses is paid for, and any number of parts may be created that find their place.
-
-Declare epsilon_1 >= ... >= epsilon_k and delta_1 >= ... >= delta_k, each coordinate by itself. A part may be created
-while, for every entry v of a coordinate, no more created parts are above v than entries are. The k launches
-RR(epsilon_i, delta_i) pay for all of them, however adaptively the parts are chosen.
-
-Proof. RR(epsilon, delta) is RR(epsilon, 0) with RR(0, delta). When a part is affected, it takes in each coordinate the
-smallest free entry that is not below its own. There is one: let the entries not below its own be 1 .. m, and all of
-them taken. Let entry i be the first after m that is still free, or i = k + 1 if there is none. All of 1 .. i-1 are
-taken, by parts that are above entry i (each took the smallest free entry, and i was free), or i = k + 1 and k parts are
-affected already, which is all there may be. With the newcomer, i parts are above entry i, and i - 1 entries are: the
-rule had refused one of them. So at most k parts take k different entries, drawn beforehand (Henzinger et al. 2024, Thm
-5.14, Cor 5.5 for equal ones). Other measures: the entries are a chain under `implies`, and a part is above those that
-it does not imply.
-
-Charging the k largest created so far instead would be optimal composition of adaptively chosen parameters, which is
-false: RR(ln 2, 0), and by its answer RR(ln 4, 0) or RR(0, 3/10), reach 41/75 at e^epsilon = 1.3, where both pairs have
-at most 27/50.
-
->>> from counterpoint import PureDP
->>> entries = Entries.of([PureDP(0.1), PureDP(1)])
->>> entries.losses, entries.limits
-((PureDP(1), PureDP(0.1)), (0, 1, 0))
->>> [position.above for position in entries.positions(PureDP(0.5))]
-[(False, True, False)]
 """
 
 from collections import Counter
@@ -87,7 +56,34 @@ class Position(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """The declared losses, from the largest; equal ones once each."""
+    """The declared losses, from the largest; equal ones once each.
+
+    A list of k losses is paid for, and any number of parts may be created while each finds its place.
+
+    Declare epsilon_1 >= ... >= epsilon_k and delta_1 >= ... >= delta_k, each coordinate by itself. A part may be
+    created while, for every entry v of a coordinate, no more created parts are above v than entries are. The k launches
+    RR(epsilon_i, delta_i) pay for all of them, however adaptively the parts are chosen.
+
+    Proof. RR(epsilon, delta) is RR(epsilon, 0) with RR(0, delta). When a part is affected, it takes in each coordinate
+    the smallest free entry that is not below its own. There is one: let the entries not below its own be 1 .. m, and
+    all of them taken. Let entry i be the first after m that is still free, or i = k + 1 if there is none. All of 1 ..
+    i-1 are taken, by parts that are above entry i (each took the smallest free entry, and i was free), or i = k + 1 and
+    k parts are affected already, which is all there may be. With the new part, i parts are above entry i, and i - 1
+    entries are: the rule had refused one of them. So at most k parts take k different entries, drawn beforehand
+    (Henzinger et al. 2024, Thm 5.14, Cor 5.5 for equal ones). Other measures: the entries are a chain under `implies`,
+    and a part is above those that it does not imply.
+
+    Charging the k largest created so far instead would be optimal composition of adaptively chosen parameters, which is
+    false: RR(ln 2, 0), and by its answer RR(ln 4, 0) or RR(0, 3/10), reach 41/75 at e^epsilon = 1.3, where both pairs
+    have at most 27/50.
+
+    >>> from counterpoint import PureDP
+    >>> entries = Entries.of([PureDP(0.1), PureDP(1)])
+    >>> entries.losses, entries.limits
+    ((PureDP(1), PureDP(0.1)), (0, 1, 0))
+    >>> [position.above for position in entries.positions(PureDP(0.5))]
+    [(False, True, False)]
+    """
 
     losses: tuple[Loss, ...]
     all_deltas: bool = False

@@ -1,40 +1,4 @@
-"""Rules that decide as another and promise what that implies, or is on a sample.
-
-Rules that decide as another rule does, and promise something else: what its promise implies, or is on a sample.
-
->>> from counterpoint import Filter, Laplace, PureDP
->>> from counterpoint.composition.restated import Converted
->>> rule = Converted(Filter(PureDP(1)), delta=0)
->>> rule.loss(rule.admit(rule.start(), Laplace(0.25).claim))
-PureDP(0.25)
-
-A rule whose claim is the (epsilon, delta) that its own promise implies, at a delta fixed in advance.
-
-A session delegates a rule by its claim, and the session's own rule must cover the loss that is claimed. No theorem
-composes approximate zCDP of interactive mechanisms, or curves such as that of `Slots`, with other adaptively chosen
-losses. But if a composition has such a loss against every analyst, then against every analyst it has the (epsilon,
-delta) that the loss implies, so it is an interactive (epsilon, delta)-DP mechanism like any other (Haney et al. 2023,
-Lemma 4.5).
-
->>> from counterpoint import Filter
->>> from counterpoint.measures import ApproxzCDP
->>> from counterpoint.privacy.relations import every_step
->>> rule = Converted(Filter(ApproxzCDP(0.01, 1e-9)), delta=1e-6)
->>> round(float(rule.bound(every_step()).epsilon), 3), float(rule.bound(every_step()).delta)
-(0.622, 1e-06)
-
-A rule whose launches all see one secret sample of the units: it promises less than they lose on the sample.
-
-A composition under a rule is an interactive mechanism with the rule's bound. On a Poisson sample, drawn once, it has
-the amplified bound (theory, Sampling). What the rule itself reads, refuses and has left is about the sample: that is
-the loss to a reader who knows who is in it.
-
->>> from counterpoint import Filter, PureDP
->>> from counterpoint.privacy.relations import OfSample, every_step
->>> rule = Amplified(Filter(PureDP(1)), rate="0.01")
->>> rule.bound(OfSample(rule.rate, every_step()))
-PureDP(~0.0170369)
-"""
+"""Rules that admit launches as another rule does, and promise something else: a conversion, or a loss on a sample."""
 
 from collections.abc import Iterable
 
@@ -97,7 +61,21 @@ class RestatedRule(Rule):
 
 
 class Converted(RestatedRule, Value, frozen=True):
-    """Decides as `rule` does, and promises the (epsilon, delta) that its bound implies; PureDP at a delta of 0."""
+    """Decides as `rule` does, and promises the (epsilon, delta) that its bound implies; PureDP at a delta of 0.
+
+    A session delegates a rule by its claim, and the session's own rule must cover the loss that is claimed. No theorem
+    composes approximate zCDP of interactive mechanisms, or curves such as that of `Slots`, with other adaptively chosen
+    losses. But if a composition has such a loss against every analyst, then against every analyst it has the (epsilon,
+    delta) that the loss implies, so it is an interactive (epsilon, delta)-DP mechanism like any other (Haney et al.
+    2023, Lemma 4.5).
+
+    >>> from counterpoint import Filter
+    >>> from counterpoint.measures import ApproxzCDP
+    >>> from counterpoint.privacy.relations import every_step
+    >>> rule = Converted(Filter(ApproxzCDP(0.01, 1e-9)), delta=1e-6)
+    >>> round(float(rule.bound(every_step()).epsilon), 3), float(rule.bound(every_step()).delta)
+    (0.622, 1e-06)
+    """
 
     rule: Rule
     delta: Probability
@@ -123,7 +101,18 @@ class Converted(RestatedRule, Value, frozen=True):
 
 
 class Amplified(RestatedRule, Value, frozen=True):
-    """Decides as `rule` does, on data that are a sample of this `rate`; promises the rule's bound, amplified."""
+    """Decides as `rule` does, on data that are a sample of this `rate`; promises the rule's bound, amplified.
+
+    A composition under a rule is an interactive mechanism with the rule's bound. On a Poisson sample, drawn once, it
+    has the amplified bound (theory, Sampling). What the rule itself reads, refuses and has left is about the sample:
+    that is the loss to a reader who knows who is in it.
+
+    >>> from counterpoint import Filter, PureDP
+    >>> from counterpoint.privacy.relations import OfSample, every_step
+    >>> rule = Amplified(Filter(PureDP(1)), rate="0.01")
+    >>> rule.bound(OfSample(rule.rate, every_step()))
+    PureDP(~0.0170369)
+    """
 
     rule: Rule
     rate: Rate

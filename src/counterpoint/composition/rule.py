@@ -1,6 +1,4 @@
-"""Rule: may a launch happen, and what has been lost; and the exhausted rule after a lost record.
-
-A rule decides whether a launch may happen, and what has been lost.
+"""A rule: which launches are allowed, and what they have lost.
 
 See Haney et al. 2023, Def 2.5 to 2.14; Henzinger et al. 2024, Def 4.11, 12.2.
 
@@ -12,24 +10,6 @@ after the launch or raises, and nothing else happens. `loss` reads an account an
 >>> account = rule.admit(rule.start(), Laplace(0.25).claim)
 >>> rule.loss(account), rule.loss(rule.start())
 (PureDP(0.25), PureDP(0))
-
-A rule of which nothing is left, because what was charged last is not known: the record of it was lost.
-
-What was lost of a record was charged by the same rule, behind what is left of it: together they are one run of that
-rule, against one analyst, so the rule's own promise bounds them both, whatever was in the part that was lost. A further
-launch could be one more than the rule would have admitted. So every launch is refused, and the loss that is read is the
-whole promise. A rule that promises nothing (an odometer) bounds nothing: its loss is read as ApproxDP(0, 1), which
-every mechanism satisfies.
-
->>> from counterpoint import Filter, Laplace, PureDP
->>> from counterpoint.privacy.relations import every_step
->>> rule = Exhausted(Filter(PureDP(1)), every_step())
->>> rule.loss(rule.start()), rule.remaining(rule.start())
-(PureDP(1), Remaining(epsilon=0, delta=0))
->>> rule.admit(rule.start(), Laplace(0.1).claim)
-Traceback (most recent call last):
-...
-counterpoint.errors.BudgetExceeded: the record of what was charged here was lost with its disk, so all of the budget ...
 """
 
 from abc import abstractmethod
@@ -210,7 +190,25 @@ _NOTHING = Remaining(Fraction(0), Fraction(0))
 
 
 class Exhausted(Rule, Value, frozen=True):
-    """Refuses every launch, and has lost all that `rule` promises on data with `relation`."""
+    """Refuses every launch, and has lost all that `rule` promises on data with `relation`.
+
+    For a session whose record was lost in part, so that its last charges are not known.
+
+    The lost charges came after the ones on record, under the same rule: together they are one run against one analyst,
+    so the rule's promise bounds both. A further launch could be one more than the rule would have admitted, so every
+    launch is refused, and the loss reads as the whole promise. An odometer promises nothing: its loss reads as
+    ApproxDP(0, 1), which every mechanism satisfies.
+
+    >>> from counterpoint import Filter, Laplace, PureDP
+    >>> from counterpoint.privacy.relations import every_step
+    >>> rule = Exhausted(Filter(PureDP(1)), every_step())
+    >>> rule.loss(rule.start()), rule.remaining(rule.start())
+    (PureDP(1), Remaining(epsilon=0, delta=0))
+    >>> rule.admit(rule.start(), Laplace(0.1).claim)
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.BudgetExceeded: the record of what was charged here was lost with its disk, so all of the ...
+    """
 
     rule: Rule
     relation: Relation

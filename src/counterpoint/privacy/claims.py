@@ -1,6 +1,4 @@
-"""A claim: what a mechanism promises; a loss with respect to a relation, and why.
-
-See Henzinger et al. 2024, Def 4.1, creation query.
+"""A claim: the loss that a mechanism promises, under which relation, and why (Henzinger et al. 2024, Def 4.1).
 
 >>> from counterpoint import Laplace
 >>> print(Laplace(epsilon=0.5, asks=2).claim.loss)

@@ -1,6 +1,4 @@
-"""Poisson samples of units: each unit is in with the same probability, by a coin of its own that is tossed once.
-
-See theory, Sampling.
+"""Poisson samples of units: one coin for each unit, tossed once, decides whether it is in (theory, Sampling).
 
 A sample is a rate and a secret key. The coin of a unit is a keyed hash of its name, so it depends on no other unit, is
 the same in every process and after every crash, and takes no memory. The rate is rounded down to a multiple of 2^-256;

@@ -1,19 +1,14 @@
-"""Secret: a value that depends on raw data; Tally: one whose keys do, too.
+"""Secrets: values that depend on raw data, and the operations that keep them secret (Henzinger et al. 2024, sec. 6.3).
 
-A secret: an integer, a vector of integers or a tally that depends on raw data.
-
-See Henzinger et al. 2024, sec. 6.3, a tainted variable.
-
-Arithmetic on secrets gives secrets. Whatever would decide something by a secret or show it raises `SecretLeak` at
-the very line that tries: truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying,
-pickling. Its shape (a number, a vector of a width, a tally) is public, so no operation lets the value choose it. Only
-mechanisms open a secret (`reveal`), to add noise; a tally, whose very keys are secret, is opened by those alone that
-select keys (`counted`).
+Arithmetic on secrets gives secrets. An operation that would branch on a secret or show it raises `SecretLeak` at once:
+truth value, comparison, formatting, hashing, iteration, indexing, conversion, copying, pickling. Its shape (a number, a
+vector of a width, a tally) is public, so no operation lets the value choose it. Only mechanisms open a secret
+(`reveal`), to add noise; only mechanisms that select keys open a tally, whose keys are secret, too (`counted`).
 
 This keeps a program from showing a secret by accident, and checks what Henzinger et al. 2024, Def 6.5 asks while it
-runs. It is no wall around a program that wants to see: in Python a function given to `map` can write what it sees into
-a global or take a time that depends on it, and any code can import `reveal`. Who may write programs that run beside the
-data is for the custodian to decide; analysts send requests, never code.
+runs. It does not stop a malicious program: in Python a function given to `map` can write what it sees into a global or
+take a time that depends on it, and any code can import `reveal`. The custodian decides which programs run next to the
+data; analysts send requests, never code.
 
 >>> salary = Secret(1200)
 >>> salary * 2 + 5
@@ -23,18 +18,6 @@ Secret(...)
 Traceback (most recent call last):
 ...
 counterpoint.errors.SecretLeak: a secret was compared: nothing may depend on raw data but through a mechanism
-
-A tally: how much each key has, where which keys there are is as private as how much they have.
-
-It is a vector with a coordinate for every key that could be, 0 everywhere but at the keys that are listed; neighbours
-may list different keys. So it has no public width, and no mechanism but one that selects keys may open it (`counted`):
-noise added to the listed keys would reveal which keys there are. Keys are texts or whole numbers, or tuples of such
-values, listed in order; what counts nothing is not listed, so that equal tallies are equal values.
-
->>> Tally((("NY", 1), ("CA", 3), ("WY", 0)))
-Tally((('CA', 3), ('NY', 1)))
->>> distances(Tally((("CA", 3), ("NY", 1))), Tally((("CA", 2), ("WY", 1))))
-(1, 1, 1)
 """
 
 import operator
@@ -75,8 +58,21 @@ def _kinds(key: object) -> tuple[type | None, ...]:
 class Tally(Tagged, Value, frozen=True):
     """Keys, all of the same kind, and the whole number that each has.
 
+    A tally: how much each key has, where which keys there are is as private as how much they have.
+
+    It is a vector with a coordinate for every key that could be, 0 everywhere but at the keys that are listed;
+    neighbours may list different keys. So it has no public width, and no mechanism but one that selects keys may open
+    it (`counted`): noise added to the listed keys would reveal which keys there are. Keys are texts or whole numbers,
+    or tuples of such values, listed in order; what counts nothing is not listed, so that equal tallies are equal
+    values.
+
     >>> Tally(((7, 2),)).scaled(0)
     Tally(())
+
+    >>> Tally((("NY", 1), ("CA", 3), ("WY", 0)))
+    Tally((('CA', 3), ('NY', 1)))
+    >>> distances(Tally((("CA", 3), ("NY", 1))), Tally((("CA", 2), ("WY", 1))))
+    (1, 1, 1)
     """
 
     pairs: Annotated[Pairs, Read(_in_order)]

@@ -1,10 +1,6 @@
-"""`cp.compose`: the entry point, with the closed-form theorems.
+"""What losses fixed in advance cost together, however launches interleave: `compose.optimal`, and older bounds.
 
-What losses fixed up front cost together: `compose.optimal`, and the older bounds it improves on.
-
-The costs hold for any interleaving.
-
-The multiset must be chosen before the first launch; parameters chosen on the way need a filter (for them the optimal
+The multiset must be chosen before the first launch; adaptively chosen parameters need a filter (for them the optimal
 bound is false). (eps, delta) losses compose by Vadhan and Wang 2021, Cor 4; Lyu 2022, Thm 1 (continual: Henzinger et
 al. 2024, Thm 4.12); zCDP and Renyi by Lyu 2022, Thm 2 (Henzinger et al. 2024, Cor 13.4); Gaussian and f-DP losses, with
 finite communication, by the tensor product (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7); Gaussian
@@ -16,17 +12,6 @@ steps on Poisson samples, as in DP-SGD, by the products of their dominating pair
 (4.787723760811647, 5.776111200113309)
 >>> compose.optimal([GaussianDP(3), GaussianDP(4)]).loss
 GaussianDP(5)
-
-The composition theorems in closed form, kept beside the optimal one for reference and for comparison.
-
-Advanced composition in its sharp form (theory, Fixed parameters): eps = sqrt(2 log(1/delta') sum eps_i^2) + sum eps_i
-tanh(eps_i/2) at delta = 1 - (1 - delta') prod(1 - delta_i) (Kairouz et al. 2015, Thm 3.5), which is at most delta' +
-sum delta_i. Vadhan and Wang 2021, Thm 2, corrected (errata, Vadhan-Wang E1): (sum eps_i, sum_i e^(eps_1 + ... +
-eps_(i-1)) delta_i), in the best order.
-
->>> tenth = (Fraction(1, 10), Fraction(0), 100)
->>> Advanced((tenth,)).epsilon_at(5e-7)
-5.88635601848422
 """
 
 from collections import Counter
@@ -197,7 +182,16 @@ def _approximate(losses: Iterable[Loss], rule: str) -> Parts:
 
 
 class Advanced(Composed, Value, frozen=True):
-    """Advanced composition of (epsilon, delta) losses; at delta = 0 it says nothing."""
+    """Advanced composition of (epsilon, delta) losses; at delta = 0 it says nothing.
+
+    Advanced composition in its sharp form (theory, Fixed parameters): eps = sqrt(2 log(1/delta') sum eps_i^2) + sum
+    eps_i tanh(eps_i/2) at delta = 1 - (1 - delta') prod(1 - delta_i) (Kairouz et al. 2015, Thm 3.5), which is at most
+    delta' + sum delta_i.
+
+    >>> tenth = (Fraction(1, 10), Fraction(0), 100)
+    >>> Advanced((tenth,)).epsilon_at(5e-7)
+    5.88635601848422
+    """
 
     parts: Parts
 

@@ -1,6 +1,4 @@
-"""Many losses convolved on a lattice, from above and below.
-
-The optimal bound for many mechanisms: their privacy losses convolved on a lattice, from above and below.
+"""The privacy losses of many mechanisms, convolved on a lattice, from above and from below.
 
 The delta of a composition is E(1 - e^(eps - L))+ over its privacy loss L, a sum of independent parts. A
 part's losses seldom lie on the lattice. From above, each loss is split between its two neighbours so that the
@@ -14,18 +12,6 @@ is accurate where delta comes from, however small it is.
 >>> lattice = Lattice.near(groups, Fraction(2))
 >>> print(f"{lattice.delta_below(Fraction(2)):.6e} {lattice.delta_above(Fraction(2)):.6e}")
 2.631236e-5 2.631435e-5
-
-One part of a composition: equal randomized responses, brought onto the points of a lattice.
-
-The loss of n responses of epsilon is -n eps + 2 eps K with K binomial. Weighted by e^(tilt L) it is binomial
-again, with odds e^(eps (1 + 2 tilt)); its weights follow from each other by four operations, so their error
-is known. Point i of the part's lattice stands for the loss -n eps + spacing i: K = 0 lies on it, the others
-lie beyond point `cells` by a fraction `beyond` of the spacing, which is computed exactly before it is rounded
-to a float.
-
->>> part = LatticePart.of(Fraction(1, 4), 2, tilt=Fraction(0), spacing=Fraction(1, 3))
->>> part.cells, part.beyond
-(array([0, 1, 3]), array([0. , 0.5, 0. ]))
 """
 
 import math
@@ -63,7 +49,17 @@ _UPWARD = 1 + 32 * UNIT
 
 @dataclass(frozen=True)
 class LatticePart:
-    """Losses at `start + cells + beyond` spacings, with weights that are relatively off by at most `error`."""
+    """Losses at `start + cells + beyond` spacings, with weights that are relatively off by at most `error`.
+
+    The loss of n responses of epsilon is -n eps + 2 eps K with K binomial. Weighted by e^(tilt L) it is binomial again,
+    with odds e^(eps (1 + 2 tilt)); its weights follow from each other by four operations, so their error is known.
+    Point i of the part's lattice stands for the loss -n eps + spacing i: K = 0 lies on it, the others lie beyond point
+    `cells` by a fraction `beyond` of the spacing, which is computed exactly before it is rounded to a float.
+
+    >>> part = LatticePart.of(Fraction(1, 4), 2, tilt=Fraction(0), spacing=Fraction(1, 3))
+    >>> part.cells, part.beyond
+    (array([0, 1, 3]), array([0. , 0.5, 0. ]))
+    """
 
     tilt: Fraction
     spacing: Fraction

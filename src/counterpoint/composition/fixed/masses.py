@@ -1,6 +1,4 @@
-"""Masses at a proven distance from the true ones; moments of the loss.
-
-Masses on a lattice whose distance from the true masses is known.
+"""Masses on a lattice whose distance from the true masses is known, and the moments of a loss.
 
 Privacy losses add, so their laws convolve. Floating point makes each law slightly wrong; `Masses` carries,
 with the numbers, a bound on the sum of all absolute differences from the true ones, through convolution
@@ -12,18 +10,6 @@ either side, certainly.
 >>> three = convolve_all([coin, coin, coin])
 >>> three.values, three.error < 1e-14
 (array([0.125, 0.375, 0.375, 0.125]), True)
-
-The moments of the privacy loss of many randomized responses: where its mass lies, and how it thins out.
-
-L is the sum of independent losses, n_j of them eps_j with probability e^eps_j/(1+e^eps_j) and -eps_j
-otherwise. Its moment E[e^(tL)] has a closed form, and the Renyi divergence of order 1+t is log E[e^(tL)]/t
-(Mironov 2017, Def 3): so the Renyi bound on delta, and the tilt that moves a lattice's mass to where it is
-needed, are one formula.
-
->>> shape = LossShape(((Fraction(1, 10), 100),))
->>> tilt = shape.tilt_at_delta(math.log(1e-6))
->>> round(shape.mean(float(tilt)), 2)
-4.8
 """
 
 import heapq
@@ -234,7 +220,17 @@ def heaviest(tilt: Fraction, p: Precision) -> Interval:
 
 
 class LossShape:
-    """The law of L in floating point: only to choose a tilt or a spacing, for which any number will do."""
+    """The law of L in floating point: only to choose a tilt or a spacing, for which any number will do.
+
+    L is the sum of independent losses, n_j of them eps_j with probability e^eps_j/(1+e^eps_j) and -eps_j otherwise. Its
+    moment E[e^(tL)] has a closed form, and the Renyi divergence of order 1+t is log E[e^(tL)]/t (Mironov 2017, Def 3):
+    so the Renyi bound on delta, and the tilt that moves a lattice's mass to where it is needed, are one formula.
+
+    >>> shape = LossShape(((Fraction(1, 10), 100),))
+    >>> tilt = shape.tilt_at_delta(math.log(1e-6))
+    >>> round(shape.mean(float(tilt)), 2)
+    4.8
+    """
 
     def __init__(self, groups: Groups) -> None:
         epsilons = np.array([float(epsilon) for epsilon, _ in groups])

@@ -1,6 +1,4 @@
-"""Optimal composition of (eps_i, delta_i), exact by counting.
-
-The optimal composition of fixed (eps_i, delta_i): what the responses RR(eps_i, delta_i) lose together.
+"""The optimal composition of fixed (eps_i, delta_i): what the responses RR(eps_i, delta_i) lose together.
 
 Vadhan and Wang 2021, Cor 4 and Lyu 2022, Thm 1 for interactive mechanisms; Henzinger et al. 2024, Thm 4.12 for
 continual ones: any concurrent composition of them is a postprocessing of these randomized responses. Something is
@@ -10,30 +8,6 @@ exposed with probability D = 1 - prod(1 - delta_i); otherwise the RR(eps_i, 0) r
 >>> hundred = Optimal(((Fraction(1, 10), Fraction(1, 10**9), 100),))
 >>> hundred.epsilon_at(1e-6), hundred.bounds.delta_at(4), hundred.method
 (4.787723760811647, Enclosure(lower=3.432311976470558e-05, upper=3.432311976470559e-05), 'counting')
-
-The optimal composition of randomized responses that expose nothing: RR(eps_1, 0), RR(eps_2, 0), ...
-
-Its delta at eps is d0 of theory, Fixed parameters. It is counted where there are few values to count, and convolved
-on a lattice otherwise; where a lattice's d0 would be below 1e-300, the best Renyi order bounds epsilon.
-Parameters that floating point cannot hold (an epsilon above 10^15, or all of them below 10^-290) compose by
-their sum.
-
->>> hundred = Unexposed(((Fraction(1, 10), 100),))
->>> hundred.method, f"{float(hundred.epsilon_above(Fraction(1, 10**6))):.9f}"
-('counting', '4.774567588')
-
-The optimal bound by counting: exact for hundreds of mechanisms with few different parameters.
-
-The delta at eps of independent randomized responses is P[L > eps] - e^eps P[L < -eps], with L their privacy
-loss (theory, Fixed parameters; by symmetry the other world has P[L < -eps] of mass above eps). Equal parameters are
-counted, so L has as many values as there are counts, not subsets (Murtagh and Vadhan 2016 enumerate those). The
-responses are dealt into two halves: for each value of the one, a sum over the values of the other is looked
-up, and 2^26 outcomes cost 2^13. The arithmetic is the caller's: intervals where epsilons are numbers,
-fractions where every e^eps is one.
-
->>> ten = Counting.of(((Fraction(1, 10), 10),))
->>> print(f"{ten.delta_bounds(Fraction(1, 2)).upper:.16f}")
-0.0099296269173889
 """
 
 from bisect import bisect_left, bisect_right
@@ -184,9 +158,22 @@ def deal(groups: Groups) -> tuple[Half, Half] | None:
 class Counting:
     """The optimal composition of randomized responses `groups`, counted.
 
+    The optimal bound by counting: exact for hundreds of mechanisms with few different parameters.
+
+    The delta at eps of independent randomized responses is P[L > eps] - e^eps P[L < -eps], with L their privacy loss
+    (theory, Fixed parameters; by symmetry the other world has P[L < -eps] of mass above eps). Equal parameters are
+    counted, so L has as many values as there are counts, not subsets (Murtagh and Vadhan 2016 enumerate those). The
+    responses are dealt into two halves: for each value of the one, a sum over the values of the other is looked up, and
+    2^26 outcomes cost 2^13. The arithmetic is the caller's: intervals where epsilons are numbers, fractions where every
+    e^eps is one.
+
     >>> one = Counting.of(((Fraction(800), 1),))
     >>> one.delta_bounds(Fraction(799)).agrees_to(15), one.delta_above(Fraction(800)) == 0
     (True, True)
+
+    >>> ten = Counting.of(((Fraction(1, 10), 10),))
+    >>> print(f"{ten.delta_bounds(Fraction(1, 2)).upper:.16f}")
+    0.0099296269173889
     """
 
     groups: Groups
@@ -271,7 +258,18 @@ class BasicBound:
 
 @dataclass(frozen=True)
 class Unexposed:
-    """Randomized responses `groups`, composed."""
+    """Randomized responses `groups`, composed.
+
+    The optimal composition of randomized responses that expose nothing: RR(eps_1, 0), RR(eps_2, 0), ...
+
+    Its delta at eps is d0 of theory, Fixed parameters. It is counted where there are few values to count, and convolved
+    on a lattice otherwise; where a lattice's d0 would be below 1e-300, the best Renyi order bounds epsilon. Parameters
+    that floating point cannot hold (an epsilon above 10^15, or all of them below 10^-290) compose by their sum.
+
+    >>> hundred = Unexposed(((Fraction(1, 10), 100),))
+    >>> hundred.method, f"{float(hundred.epsilon_above(Fraction(1, 10**6))):.9f}"
+    ('counting', '4.774567588')
+    """
 
     groups: Groups
 

@@ -1,6 +1,4 @@
-"""A composed loss with bounds on either side; exposure; from delta back to epsilon.
-
-What fixed losses cost together: itself a loss, with bounds on either side.
+"""What fixed losses cost together: itself a loss, with bounds on either side.
 
 `epsilon_at` and `delta_at` report the upper bound, as for every loss; `bounds` has both ends, between which
 the value of the rule certainly lies, and `method` says how it was computed. A composition that is again an
@@ -10,28 +8,6 @@ amount of its own measure (Gaussian, concentrated, Renyi, f-DP) is a `Total` aro
 >>> total = compose.optimal([zCDP(0.1), zCDP(0.2)])
 >>> total.loss, total.method, total.epsilon_at(1e-6) == zCDP(0.3).epsilon_at(1e-6)
 (zCDP(0.3), 'sum', True)
-
-The deltas of fixed (eps_i, delta_i): with what probability something is exposed, and what that leaves.
-
-RR(eps, delta) exposes its input with probability delta, so several expose something with probability D = 1 -
-prod(1 - delta_i), and a total delta is D + (1 - D) times what the unexposed ones lose (theory, Fixed parameters). D
-is a fraction where that can be written out, and enclosed between two where it can't.
-
->>> exposure(((Fraction(1), Fraction(1, 10), 2),))
-Exposure(low=Fraction(19, 100), high=Fraction(19, 100))
-
-From delta back to epsilon, with a proof at either end.
-
-A bound on delta falls as epsilon grows. `crossing` closes in on the epsilon where it reaches a given delta
-and returns two epsilons, both tried: at the first the bound is still above delta, at the second it no longer
-is. However the search went, the second is an epsilon that the bound proves for delta, and the first is one
-that it does not.
-
->>> def falling(epsilon):
-...     return Decimal(-float(epsilon)).exp()
->>> low, high = crossing(falling, Fraction(1, 2), low=Fraction(0), high=Fraction(9), guess=Fraction(1))
->>> print(f"{float(low):.12f} {float(high):.12f} {math.log(2):.12f}")
-0.693147180560 0.693147180560 0.693147180560
 """
 
 import math
@@ -234,7 +210,15 @@ class Exposure(NamedTuple):
 
 @lru_cache(maxsize=32)
 def exposure(parts: Parts) -> Exposure:
-    """1 - prod(1 - delta_i)."""
+    """1 - prod(1 - delta_i).
+
+    RR(eps, delta) exposes its input with probability delta, so several expose something with probability D = 1 - prod(1
+    - delta_i), and a total delta is D + (1 - D) times what the unexposed ones lose (theory, Fixed parameters). D is a
+    fraction where that can be written out, and enclosed between two where it can't.
+
+    >>> exposure(((Fraction(1), Fraction(1, 10), 2),))
+    Exposure(low=Fraction(19, 100), high=Fraction(19, 100))
+    """
     chances: Counter[Fraction] = Counter()
     for _, delta, copies in parts:
         chances[delta] += copies
@@ -297,6 +281,17 @@ def crossing(
     """The last epsilon with bound > delta and the first with bound <= delta that were tried.
 
     At `high` the bound must be known to be at most delta; if it is at `low` already, both are `low`.
+
+    A bound on delta falls as epsilon grows. `crossing` closes in on the epsilon where it reaches a given delta and
+    returns two epsilons, both tried: at the first the bound is still above delta, at the second it no longer is.
+    However the search went, the second is an epsilon that the bound proves for delta, and the first is one that it does
+    not.
+
+    >>> def falling(epsilon):
+    ...     return Decimal(-float(epsilon)).exp()
+    >>> low, high = crossing(falling, Fraction(1, 2), low=Fraction(0), high=Fraction(9), guess=Fraction(1))
+    >>> print(f"{float(low):.12f} {float(high):.12f} {math.log(2):.12f}")
+    0.693147180560 0.693147180560 0.693147180560
     """
     log_delta = log_of(delta)
 

@@ -1,47 +1,22 @@
-"""The interface; any predicate, and data on a secret sample, as relations.
-
-Relations: which pairs of message sequences are neighbours; the verification functions f of Henzinger et al. 2024,
-Def 3.3.
+"""Relations: which pairs of message sequences are neighbours (Henzinger et al. 2024, Def 3.3).
 
 A relation is an automaton over pairs of messages. `begin()` is its progress before the first pair, `check` the progress
-after one more pair, or None: from then on nothing is valid any more (the verifier of Henzinger et al. 2024, Def 3.5
+after one more pair, or None: then no longer sequence is valid (the verifier of Henzinger et al. 2024, Def 3.5
 evaluates f on every prefix and halts for good). Every relation here is reflexive (errata, Henzinger E11: "differ in one
 step" means at most one). `within` says whether one family is contained in another (Henzinger et al. 2024, Obs 8.9); how
 far a single ask may move is checked ask by ask, by the mechanism that accepts it. `symmetric` says whether swapping the
 two worlds keeps every sequence valid, which Henzinger et al. 2024, Thm 5.4 needs (errata, Henzinger E1).
 
-A claim covers the sequences that reach its mechanism. Two declarations say when it may be passed on to a party that
-stands before the mechanism and does not hand on what it receives one to one. `closed`: a postprocessor may repeat asks,
-leave them out and change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16).
-`hereditary`: a guard or a composition may leave messages out. Both are False unless a relation says otherwise.
+A claim covers the sequences that reach its mechanism. Two declarations say when it still holds for a party in front of
+the mechanism that does not forward messages one to one. `closed`: a postprocessor may repeat asks, leave them out and
+change their public parts (Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16). `hereditary`: a guard or a
+composition may leave messages out. Both are False unless a relation says otherwise.
 
 >>> from counterpoint.mechanisms import Ask
 >>> from counterpoint.privacy.relations import every_step
 >>> relation = every_step()
 >>> relation.check(relation.begin(), Ask(private=5), Ask(private=9)) is None  # an ask moves by its sensitivity, 1
 True
-
-Any predicate on sequences of pairs, for experiments: a relation that no family has.
-
->>> from counterpoint.privacy.messages import Ask
->>> rising = Predicate("only upward", lambda pairs: all(a.sensitivity <= b.sensitivity for a, b in pairs))
->>> rising.valid([(Ask(private=0), Ask(private=1))]), rising.symmetric
-(True, False)
-
-Messages that a source makes from a secret Poisson sample of its units: what amplified claims are about.
-
-See theory, Sampling.
-
-Such messages have no relation of their own: which of two worlds' messages reach a mechanism depends on a coin that
-neither world shows. So this relation names the rate of the sample and the relation that the messages have if the unit
-that differs is in it. Only sources make such messages; no sequence of messages is in it by itself, and data as such
-are not within it, so that a mechanism with an amplified claim cannot be launched on them.
-
->>> from fractions import Fraction
->>> from counterpoint.privacy.relations.steps import Steps
->>> sampled = OfSample(Fraction(1, 10), Steps(updates=0))
->>> Steps(updates=0).within(sampled), sampled.within(OfSample(Fraction(1, 5), Steps()))
-(False, True)
 """
 
 from abc import abstractmethod
@@ -139,6 +114,13 @@ class Predicate(Relation):
 
     It is made reflexive, contains itself and nothing else that is known, and cannot be stored. Say whether it is
     symmetric; it is taken not to be.
+
+    For experiments with a relation that no family has.
+
+    >>> from counterpoint.privacy.messages import Ask
+    >>> rising = Predicate("only upward", lambda pairs: all(a.sensitivity <= b.sensitivity for a, b in pairs))
+    >>> rising.valid([(Ask(private=0), Ask(private=1))]), rising.symmetric
+    (True, False)
     """
 
     __slots__ = ("_holds", "_symmetric", "name")
@@ -183,6 +165,19 @@ class OfSample(Relation, Value, frozen=True):
 
     The sample is drawn once for the mechanism that receives them, and neighbours differ by one unit that is added or
     removed.
+
+    Amplified claims are about these messages (theory, Sampling).
+
+    Such messages have no relation of their own: which of two worlds' messages reach a mechanism depends on a coin that
+    neither world shows. So this relation names the rate of the sample and the relation that the messages have if the
+    unit that differs is in it. Only sources make such messages; no sequence of messages is in it by itself, and data as
+    such are not within it, so that a mechanism with an amplified claim cannot be launched on them.
+
+    >>> from fractions import Fraction
+    >>> from counterpoint.privacy.relations.steps import Steps
+    >>> sampled = OfSample(Fraction(1, 10), Steps(updates=0))
+    >>> Steps(updates=0).within(sampled), sampled.within(OfSample(Fraction(1, 5), Steps()))
+    (False, True)
     """
 
     rate: Fraction

@@ -1,31 +1,9 @@
-"""Few children of a composition receive what differs.
-
-Few children of a composition receive anything that differs: what parallel composition is about.
-
-See Henzinger et al. 2024, Def 5.1, 5.12, 5.13.
+"""Few children of a composition receive anything that differs (Henzinger et al. 2024, Def 5.1, 5.12, 5.13).
 
 >>> from counterpoint.privacy.messages import Ask, ToChild
 >>> from counterpoint.privacy.relations import every_step
 >>> one, other = (Ask(ToChild("CA"), 0), Ask(ToChild("CA"), 1)), (Ask(ToChild("NY"), 0), Ask(ToChild("NY"), 1))
 >>> k_sparse(1, every_step()).valid([one, one]), k_sparse(1, every_step()).valid([one, other])
-(True, False)
-
-The children that neighbouring data reach are fixed before the first message: parts of a table that stands still.
-
-See Henzinger et al. 2024, Cor 5.15, 13.7, 14.9.
-
-Which parts of a table one unit is in is a fact about the data, and no message says it: a part that it reaches may
-answer an ask about which neighbours agree first, and one about which they differ later. First-pair consistent sequences
-(`Sparse`) exclude just that. An adversary who chooses messages on the way may not choose there and then which children
-they reach; so a game is played against a set of children that is named beforehand, once for each set.
-
->>> from counterpoint.privacy.messages import Ask, ToChild
->>> from counterpoint.privacy.relations import every_step, first_pair_consistent
->>> same, other = (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 3)), (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 4))
->>> parts = static_parts(1, every_step())
->>> parts.valid([same, other]), first_pair_consistent(1, every_step()).valid([same, other])
-(True, False)
->>> parts.reaching("CA").valid([other]), parts.reaching("NY").valid([other])
 (True, False)
 """
 
@@ -164,6 +142,22 @@ class Static(Relation, Value, frozen=True):
 
     A claim under it holds for every set of at most k children that is fixed before the first message: `affected` is
     one such set, and without it a whole sequence can be checked, but no game played.
+
+    See Henzinger et al. 2024, Cor 5.15, 13.7, 14.9.
+
+    Which parts of a table one unit is in is a fact about the data, and no message says it: a part that it reaches may
+    answer an ask about which neighbours agree first, and one about which they differ later. First-pair consistent
+    sequences (`Sparse`) exclude just that. An adversary chooses messages as the game goes on, but not which children
+    they reach. So a game is played once for each set of children, named before it begins.
+
+    >>> from counterpoint.privacy.messages import Ask, ToChild
+    >>> from counterpoint.privacy.relations import every_step, first_pair_consistent
+    >>> same, other = (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 3)), (Ask(ToChild("CA"), 3), Ask(ToChild("CA"), 4))
+    >>> parts = static_parts(1, every_step())
+    >>> parts.valid([same, other]), first_pair_consistent(1, every_step()).valid([same, other])
+    (True, False)
+    >>> parts.reaching("CA").valid([other]), parts.reaching("NY").valid([other])
+    (True, False)
     """
 
     k: PositiveInt

@@ -1,34 +1,8 @@
-"""A bounded number of messages differ: which, how far, which way, how far apart.
-
-A bounded number of messages differ: event level, a user with a capped number of events, queries on one table.
+"""A bounded number of messages differ: event level, a user with a capped number of events, queries on one table.
 
 See Henzinger et al. 2024, sec. 3.2, Def 7.2.
 
 >>> one_step().within(up_to_steps(3)), up_to_steps(3).within(one_step())
-(True, False)
-
-Only the first message may differ: an interactive mechanism on a fixed data set (Henzinger et al. 2024, sec. 3.1).
-
->>> from counterpoint.privacy.messages import Ask
->>> FirstMessage().valid([(Ask(private=0), Ask(private=1)), (Ask("q"), Ask("q"))])
-True
-
-All values move the same way, up or down, as counts do when one unit is added or removed.
-
->>> from counterpoint.privacy.messages import Ask
->>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
->>> OneWay().valid([up, up]), OneWay().valid([up, up[::-1]])
-(True, False)
-
-Updates that differ are far from each other: a unit whose items never follow one another closely.
-
-A phone that reports at most once an hour, or a person who visits at most once a week, is such a unit. Noise that is
-correlated over time can be smaller for it (`mechanisms/counting/separated_counters.py`; theory, Counters).
-
->>> from counterpoint.privacy.messages import Update
->>> same, other = (Update(1), Update(1)), (Update(0), Update(1))
->>> twice = MinSeparation(Steps(updates=2, bound=1), apart=3)
->>> twice.valid([other, same, same, other]), twice.valid([other, same, other])
 (True, False)
 """
 
@@ -211,9 +185,15 @@ def _counted(number: int, what: str) -> str:
 class FirstMessage(Relation, Value, frozen=True):
     """Only the first message may differ: an interactive mechanism on a fixed dataset (Henzinger et al. 2024, sec. 3.1).
 
+    Only the first message may differ: an interactive mechanism on a fixed data set (Henzinger et al. 2024, sec. 3.1).
+
     >>> from counterpoint.privacy.messages import Ask
     >>> FirstMessage().valid([(Ask("q"), Ask("q")), (Ask(private=0), Ask(private=1))])
     False
+
+    >>> from counterpoint.privacy.messages import Ask
+    >>> FirstMessage().valid([(Ask(private=0), Ask(private=1)), (Ask("q"), Ask("q"))])
+    True
     """
 
     bound: int | None = None
@@ -252,12 +232,19 @@ class OneWay(Relation, Value, frozen=True):
 
     So do counts when one unit is added or removed. It is what halves the noise of selection: `monotone=True`.
 
+    All values move the same way, up or down, as counts do when one unit is added or removed.
+
     >>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
     >>> down = up[1], up[0]
     >>> OneWay().valid([up, up]), OneWay().valid([down, down]), OneWay().valid([up, down])
     (True, True, False)
     >>> OneWay().valid([up, (Ask(private=1), Ask(private=0))])
     True
+
+    >>> from counterpoint.privacy.messages import Ask
+    >>> up = Ask(private=0, one_way=True), Ask(private=1, one_way=True)
+    >>> OneWay().valid([up, up]), OneWay().valid([up, up[::-1]])
+    (True, False)
     """
 
     inner: Steps = Steps()
@@ -317,10 +304,21 @@ class MinSeparation(Relation, Value, frozen=True):
     Only updates of its own shape count: a child of a composition receives all updates of the shapes that it accepts,
     and those of other shapes would bring it no distance. Asks between them do not matter.
 
+    Updates that differ are far from each other: a unit whose items never follow one another closely.
+
+    A phone that reports at most once an hour, or a person who visits at most once a week, is such a unit. Noise that is
+    correlated over time can be smaller for it (theory, Counters).
+
     >>> MinSeparation(Steps(updates=8, bound=1), apart=100).within(MinSeparation(Steps(updates=9, bound=1), apart=60))
     True
     >>> MinSeparation(Steps(updates=8, bound=1), apart=100).within(Steps(updates=8, bound=1))
     True
+
+    >>> from counterpoint.privacy.messages import Update
+    >>> same, other = (Update(1), Update(1)), (Update(0), Update(1))
+    >>> twice = MinSeparation(Steps(updates=2, bound=1), apart=3)
+    >>> twice.valid([other, same, same, other]), twice.valid([other, same, other])
+    (True, False)
     """
 
     inner: Steps
