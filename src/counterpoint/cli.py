@@ -54,7 +54,9 @@ def demo(
 
 @app.command()
 def verify(
-    names: Annotated[list[str] | None, typer.Argument(help="Which instances of the catalogue; without, all.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Argument(help="Instances of the catalogue to verify; all by default.")
+    ] = None,
 ) -> None:
     """Compute what every shipped mechanism exactly loses, against all adversaries, and compare with its claim.
 
@@ -87,7 +89,7 @@ def key(file: str = typer.Argument(help="The file to make; it must not exist."))
 @ledger.command("verify")
 def verify_ledger(
     place: str = typer.Argument(help="A path or a postgresql:// URL."),
-    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not at its default place."),
 ) -> None:
     """Check the chain, replay every charge, compare accounts, requests and witness. Needs no key."""
     from counterpoint.ledger.location import Durable  # noqa: PLC0415
@@ -101,8 +103,8 @@ def verify_ledger(
 @ledger.command()
 def export(
     place: str = typer.Argument(help="A path or a postgresql:// URL."),
-    session: str = typer.Argument(help="The session whose record is wanted."),
-    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
+    session: str = typer.Argument(help="The session whose record to write."),
+    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not at its default place."),
 ) -> None:
     """Write the public record of a session as JSON lines, for auditors: signed, if the key is at hand."""
     from counterpoint.ledger.headers import signer_at_hand  # noqa: PLC0415
@@ -121,8 +123,10 @@ def export(
 def rotate(
     place: str = typer.Argument(help="A path or a postgresql:// URL; no other process may have it open."),
     new_key_file: str = typer.Argument(help="The file with the new master key."),
-    key_file: str | None = typer.Option(None, help="The file with the present one, if it is not found by default."),
-    witness: str | None = typer.Option(None, help="The witness file, if it is not where it is by default."),
+    key_file: str | None = typer.Option(
+        None, help="The file with the present master key, if it is not at its default place."
+    ),
+    witness: str | None = typer.Option(None, help="The witness file, if it is not at its default place."),
 ) -> None:
     """Change the master key of every session. What is sealed from then on gets a new data key, too."""
     from counterpoint.ledger.location import Durable  # noqa: PLC0415
@@ -135,14 +139,12 @@ def rotate(
 
 @ledger.command()
 def recover(  # noqa: PLR0917 - what a command takes, by name
-    place: str = typer.Argument(
-        help="The backup, where the ledger is to be from now on: a path or a postgresql:// URL."
-    ),
+    place: str = typer.Argument(help="The backup, which becomes the ledger: a path or a postgresql:// URL."),
     session: str = typer.Argument(help="The session's name, which is its data set's."),
-    by: str = typer.Option(help="Who does this, for the record."),
-    yes: str = typer.Option(help="The session's name once more: its budget will be spent, for ever."),
-    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not found by default."),
-    witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
+    by: str = typer.Option(help="Your name, for the record."),
+    yes: str = typer.Option(help="The session's name again, to confirm: its budget will count as spent, for ever."),
+    key_file: str | None = typer.Option(None, help="The file with the master key, if it is not at its default place."),
+    witness: str | None = typer.Option(None, help="The witness, if it is not at its default place."),
     witness_lost: bool = typer.Option(False, help="The witness was lost, too; a new one takes its place."),
 ) -> None:
     """Open a backup that is behind its witness, after the newest copy was lost.
@@ -162,9 +164,9 @@ def recover(  # noqa: PLR0917 - what a command takes, by name
 def retire(
     place: str = typer.Argument(help="A path or a postgresql:// URL; no service may have it open."),
     session: str = typer.Argument(help="The session's name, which is its data set's."),
-    by: str = typer.Option(help="Who does this, for the record."),
-    yes: str = typer.Option(help="The session's name once more: its answers will be gone, for ever."),
-    witness: str | None = typer.Option(None, help="The witness, if it is not where it is by default."),
+    by: str = typer.Option(help="Your name, for the record."),
+    yes: str = typer.Option(help="The session's name again, to confirm: its answers will be gone, for ever."),
+    witness: str | None = typer.Option(None, help="The witness, if it is not at its default place."),
 ) -> None:
     """Destroy the keys and the sealed content of a data set. Its public record stays, and receipts still hold."""
     from counterpoint.ledger.admin import retire as retired  # noqa: PLC0415
@@ -177,7 +179,9 @@ def retire(
 
 def _must_be_meant(session: str, typed: str) -> None:
     if typed != session:
-        raise InvalidParameter(f"this cannot be undone, and nothing was done: type the session's name, --yes {session}")
+        raise InvalidParameter(
+            f"this cannot be undone, so nothing was done: confirm it with the session's name, --yes {session}"
+        )
 
 
 Place = Annotated[str, typer.Argument(help="A path or a postgresql:// URL.")]

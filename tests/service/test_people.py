@@ -93,5 +93,5 @@ def test_a_grant_to_no_analyst_is_refused_and_nothing_is_charged(call, to, until
 def test_a_grant_that_has_ended_before_it_begins_is_refused_and_nothing_is_charged(call):
     body = {"to": "ann", "within": {"measure": "PureDP", "epsilon": 1}, "until": "2001-01-01T00:00:00Z"}
     refused = call("carol", "POST", "/v1/data-sets/people/grants", body)
-    assert refused.status_code == 422 and "until must be ahead" in refused.json()["detail"]
+    assert refused.status_code == 422 and "until must be in the future" in refused.json()["detail"]
     assert call.registry.data_set("people").session().loss.epsilon == 0

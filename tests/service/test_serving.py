@@ -159,7 +159,7 @@ per_unit = 10
             f"[tables.people]\nsource = 'a'\n{DECLARED}\ncolumns.b = {{ type = 'number', low = 0, hi = 1 }}",
             "unknown field `hi`",
         ),
-        ("[tables.people", "is no TOML"),
+        ("[tables.people", "is not TOML"),
         ("[streams.visits]\nbound = 1", "missing required field `budget`"),
     ],
 )

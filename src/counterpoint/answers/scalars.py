@@ -305,7 +305,7 @@ class TupleAnswer(Answer, tuple[Any, ...]):
 
     def error(self, probability: Number = SURE) -> NoReturn:
         """Refused: what was chosen is no number."""
-        raise NotCovered(f"no error is stated for what is chosen by {type(self.mechanism).__name__}: ask for counts")
+        raise NotCovered(f"{type(self.mechanism).__name__} states no error for its choice: ask for counts")
 
     def __repr__(self) -> str:
         return f"{tuple(self)!r}{self._mark}"

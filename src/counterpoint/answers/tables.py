@@ -168,7 +168,7 @@ class TableAnswer(Tabular):
     def rank_error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
         """By how many rows the rank of each choice is farther off than the best one's at most; or of all at once."""
         if self._provenance.prepared.wants != "choice":
-            raise NotCovered("rank_error is about chosen candidates, such as medians: these are numbers, with an error")
+            raise NotCovered("rank_error is for chosen candidates, such as medians; these are numbers: use error()")
         return self._off(probability, simultaneous)
 
     def _off(self, probability: Number, simultaneous: bool) -> int | float:

@@ -119,14 +119,16 @@ class ServiceReply:
             return self.said
         error = self._error()
         if call.id is not None and self.is_worth_repeating:
-            error.add_note(f"It may have been done: repeat it with id={call.id!r}, and nothing more is charged.")
+            error.add_note(f"It may have been carried out: repeat it with id={call.id!r}, and nothing more is charged.")
         raise error
 
     def _error(self) -> CounterpointError:
         if self.status is None:
-            return ServiceFailed(f"the service could not be reached ({self.said}); is its address right, and is it up?")
+            return ServiceFailed(
+                f"the service could not be reached ({self.said}); check its address, and that it is running"
+            )
         if not isinstance(self.said, dict):
-            return ServiceFailed(f"the service answered with status {self.status} and no reason; is its address right?")
+            return ServiceFailed(f"the service answered with status {self.status} and no reason; check its address")
         return error_of({"status": self.status, **self.said})
 
 

@@ -359,13 +359,13 @@ class AsyncConnection(Service):
 def _settings(url: str, key: str, timeout: float, insecure: bool) -> dict[str, Any]:
     address = _httpx().URL(url)
     if address.scheme not in ("http", "https") or not address.host or address.userinfo or address.query:
-        raise InvalidParameter("a service has an address such as https://counterpoint.example.org, and key= apart")
+        raise InvalidParameter("url must be an address such as https://counterpoint.example.org; give the key as key=")
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise InvalidParameter("key is the text that was shown when the key was made, as in cp_...")
+        raise InvalidParameter("key must be the text that was shown when the key was made, such as cp_...")
     if address.scheme == "http" and not insecure and not _is_loopback(address.host):
         raise NotAllowed(
-            f"plain http to {address.host} would send the key in the open: use https://, or say insecure=True where "
-            "nothing else can listen on the way"
+            f"plain http to {address.host} would send the key in the open: use https://, or say insecure=True where no "
+            "one else can listen"
         )
     # A proxy of the environment would read what plain http says, also to this machine; https goes through it sealed.
     proxies = address.scheme == "https"

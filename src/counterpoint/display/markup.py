@@ -293,7 +293,7 @@ class Picture:
         """Write it as an SVG, which browsers, editors and README pages show."""
         target = Path(path)
         if target.suffix.lower() != ".svg":
-            raise InvalidParameter(f"a picture is saved as an SVG: say save('{target.with_suffix('.svg')}')")
+            raise InvalidParameter(f"a picture is saved as an SVG: use save('{target.with_suffix('.svg')}')")
         target.write_text(self.svg() + "\n", encoding="utf-8")
 
     def _repr_svg_(self) -> str:

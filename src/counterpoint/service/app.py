@@ -69,7 +69,7 @@ _API = (
 
 
 class Authentication(AbstractAuthenticationMiddleware):
-    """Reads the key of a request; without one that stands, nothing is served but health and the schema."""
+    """Reads the key of a request; without a valid one, only health and the schema are served."""
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
         """The principal whose key it is."""
@@ -80,7 +80,7 @@ class Authentication(AbstractAuthenticationMiddleware):
         if who is None:
             if given:
                 connection.app.state.strangers.note_failure(address_of(connection.scope), "header")
-            raise NotAuthorizedException("send a key that stands, as in: Authorization: Bearer cp_...")
+            raise NotAuthorizedException("send a valid key, as in: Authorization: Bearer cp_...")
         return AuthenticationResult(user=who, auth=None)
 
 
@@ -188,16 +188,16 @@ def _repeatable(request: Request[Any, Any, Any]) -> dict[str, str]:
 
 
 REASONS = {
-    400: "The request has not the form that is described here; nothing was done",
-    401: "There is no key, or none that stands",
+    400: "The request does not have the form described here; nothing was done",
+    401: "The key is missing or not valid",
     403: "The role of the key, or the grant of the session, does not allow it",
-    404: "There is no such thing here, or it is another principal's",
-    409: "It is refused now: the budget does not allow it, or the id was used for something else",
+    404: "Not found, or it belongs to another principal",
+    409: "Refused for now: the budget does not allow it, or the id was used for another request",
     410: "The mechanism has given its last answer",
     413: "The body is too large",
-    422: "It cannot be done: a wrong parameter or request, or no theorem covers it; nothing was charged",
+    422: "Not possible: a parameter or the request is wrong, or no theorem covers it; nothing was charged",
     429: "Too many requests: wait for as long as Retry-After says",
-    503: "The ledger is away or the answer takes too long: repeat it with the same Idempotency-Key",
+    503: "The ledger is unavailable or the answer takes too long: repeat it with the same Idempotency-Key",
 }
 """What each status of a problem means."""
 _SCHEMA = {

@@ -58,7 +58,9 @@ def grant(  # noqa: PLR0917 - as above
     to: str = typer.Argument(help="The principal."),
     epsilon: str = typer.Argument(help="The budget: epsilon of PureDP or, with --delta, of ApproxDP."),
     delta: str | None = typer.Option(None, help="The budget's delta."),
-    id: str | None = typer.Option(None, help="Grants once, however often the command is run."),
+    id: str | None = typer.Option(
+        None, help="The id of this grant: running the command again with it grants nothing more."
+    ),
     config: Config = None,
     ledger: LedgerAt = None,
     data: Data = None,
@@ -91,15 +93,17 @@ def revoke(
 
 
 keys = typer.Typer(name="keys", help="Look after the principals of a ledger and their keys.", no_args_is_help=True)
-KeyFile = Annotated[str | None, typer.Option("--key-file", help="The master key, if it is not found by default.")]
-WitnessAt = Annotated[str | None, typer.Option("--witness", help="The witness, if it is not where it is by default.")]
+KeyFile = Annotated[
+    str | None, typer.Option("--key-file", help="The master key file, if it is not at its default place.")
+]
+WitnessAt = Annotated[str | None, typer.Option("--witness", help="The witness, if it is not at its default place.")]
 
 
 @keys.command("new")
 def new_key(  # noqa: PLR0917 - what a command takes, by name
-    name: str = typer.Argument(help="The principal; it is made if there is none of this name."),
+    name: str = typer.Argument(help="The principal; it is created if it does not exist."),
     role: Annotated[Role | None, typer.Option(help="The role of a new principal.")] = None,
-    days: int | None = typer.Option(None, help="After how many days the key expires; without, never."),
+    days: int | None = typer.Option(None, help="Days until the key expires; by default it does not expire."),
     config: Config = None,
     ledger: LedgerAt = None,
     key_file: KeyFile = None,
@@ -150,7 +154,7 @@ def end_key(
 witness = typer.Typer(
     name="witness", help="Keep the newest heads of ledgers, for their replicas; or look after its keys."
 )
-Folder = Annotated[str, typer.Option("--folder", help="Where heads and keys are kept, on a disk of their own.")]
+Folder = Annotated[str, typer.Option("--folder", help="The folder for heads and keys, on a disk of its own.")]
 
 
 @witness.callback(invoke_without_command=True)
@@ -175,7 +179,7 @@ def serve_witness(  # noqa: PLR0917 - what a command takes, by name
 
 @witness.command("key")
 def witness_key(
-    owner: str = typer.Argument(help="Whose ledgers it is for; keys of one owner see the same heads."),
+    owner: str = typer.Argument(help="The owner of the ledgers; keys of one owner see the same heads."),
     folder: Folder = "witness",
 ) -> None:
     """Make a key for the ledgers of an owner, and show it this once; also while the witness runs."""

@@ -348,7 +348,7 @@ def declared_beside(said: str) -> tuple[str, TableFields]:
     declaration = Path(file).with_suffix(".toml")
     if not declaration.exists():
         raise InvalidParameter(
-            f"what {file!r} protects is said in {str(declaration)!r}, which there is not. Write there, for example:\n"
+            f"{str(declaration)!r} does not exist; it declares what {file!r} protects. Write it, for example:\n"
             'unit = "person_id"\nrows_per_unit = 1\nbudget = { measure = "ApproxDP", epsilon = 1, delta = 1e-6 }\n'
             'columns.age = { type = "number", low = 0, high = 100 }'
         )
@@ -383,7 +383,7 @@ def _decoded(text: str, kind: type[Read], what: str) -> Read:
     try:
         fields = msgspec.toml.decode(text)
     except msgspec.DecodeError as error:
-        raise InvalidParameter(f"{what} is no TOML: {error}") from None
+        raise InvalidParameter(f"{what} is not TOML: {error}") from None
     return _converted(fields, kind, what)
 
 

@@ -62,7 +62,7 @@ def _without_duplicates(pairs: list[tuple[str, Any]]) -> None:
     seen = Counter(name for name, _ in pairs)
     if len(seen) < len(pairs):
         name = next(name for name, times in seen.items() if times > 1)
-        raise ClientException(f"the body says {name[:80]!r} twice in one object")
+        raise ClientException(f"the body has the name {name[:80]!r} twice in one object")
 
 
 _NAMES = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=str, parse_float=str, parse_constant=str)

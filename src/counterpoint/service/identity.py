@@ -112,7 +112,7 @@ class ApiKey:
         return "ApiKey('...')"
 
     def __reduce__(self) -> NoReturn:
-        raise SecretLeak("an API key was to be copied or pickled")
+        raise SecretLeak("an API key cannot be copied or pickled")
 
 
 class Identity:
@@ -139,7 +139,7 @@ class Identity:
         return found[0] if found is not None and time.monotonic() < found[1] else None
 
     def principal(self, presented: str) -> Principal | None:
-        """Whose key this is; None if it is no key that stands. Every way takes the same comparison."""
+        """The principal that this key belongs to; None if it is not valid. Every path takes the same comparison."""
         lately = self._lately
         key = ApiKey.read(presented)
         found = self.holder("" if key is None else key.id, bytes(32) if key is None else key.digest)
@@ -182,7 +182,7 @@ class Identity:
     def new_key(self, name: str, *, days: int | None = None, by: str = "") -> ApiKey:
         """A key for a principal, which expires after some days if they are given."""
         if days is not None and (type(days) is not int or not 0 < days <= 3660):
-            raise InvalidParameter("a key expires after a number of days from 1 to 3660")
+            raise InvalidParameter("a key expires after 1 to 3660 days")
         now, key = self.now(), ApiKey.fresh()
         with self._register.changing(by) as change:
             found = change.principal(named(name))
@@ -338,7 +338,7 @@ class Browsers:
         self._identity = identity
 
     def sign_in(self, presented: str) -> BrowserToken | None:
-        """A session for the principal whose key this is; None if it is no key that stands."""
+        """A browser session for the principal of this key; None if the key is not valid."""
         key, who = ApiKey.read(presented), self._identity.principal(presented)
         if key is None or who is None:
             return None

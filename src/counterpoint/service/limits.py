@@ -78,7 +78,7 @@ class Limits:
         for name, value in vars(self).items():
             least = {"refusal": 0, "computing": 0.001}.get(name, 1)
             if not value >= least:
-                raise InvalidParameter(f"the limit {name} is a number from {least}, not {value!r}")
+                raise InvalidParameter(f"the limit {name} must be at least {least}, not {value!r}")
 
 
 class Bucket:

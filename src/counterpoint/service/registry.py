@@ -224,7 +224,7 @@ class Registry:
         if found is None or found.ended is not None or found.role != Role.ANALYST:
             analysts = sorted(one.name for one in known.values() if one.role == Role.ANALYST and one.ended is None)
             raise InvalidParameter(
-                f"a grant is to an analyst, and {name[:80]!r} is none here: "
+                f"{name[:80]!r} is not an analyst, and only an analyst can be granted a session: "
                 + (f"analysts are {', '.join(analysts)[:200]}" if analysts else "there are no analysts yet")
                 + "; `counterpoint keys new NAME --role analyst`, or POST /v1/principals, makes one"
             )
@@ -283,8 +283,8 @@ def later(until: datetime | None) -> datetime | None:
     >>> later(datetime(2001, 1, 1, tzinfo=UTC))
     Traceback (most recent call last):
     ...
-    counterpoint.errors.InvalidParameter: a grant that ends on 2001-01-01 could not be used: until must be ahead
+    counterpoint.errors.InvalidParameter: until must be in the future: a grant that ends on 2001-01-01 could not be ...
     """
     if until is not None and until.tzinfo is not None and until <= datetime.now(UTC):
-        raise InvalidParameter(f"a grant that ends on {until:%Y-%m-%d} could not be used: until must be ahead")
+        raise InvalidParameter(f"until must be in the future: a grant that ends on {until:%Y-%m-%d} could not be used")
     return until

@@ -178,7 +178,7 @@ def _closing(registry: Registry, limits: Limits, counts: Path | None = None) -> 
 
 def _check(settings: Settings, listening: Listening) -> None:
     if listening.workers < 1:
-        raise InvalidParameter(f"workers is a number from 1, not {listening.workers}")
+        raise InvalidParameter(f"workers must be at least 1, not {listening.workers}")
     if listening.workers > 1 and not settings.place.in_postgres:
         raise InvalidParameter(
             f"an SQLite ledger serves one process, and {listening.workers} workers were asked for: leave --workers "

@@ -107,7 +107,7 @@ class Supervisor:
             if not one.has_served and not self._stop.is_set():
                 self._failed += 1
                 if self._failed > len(_PAUSES):
-                    raise ServiceFailed("workers end before they serve; their log lines say why")
+                    raise ServiceFailed("workers exit before they can serve; see their log lines")
                 self._next_start = time.monotonic() + _PAUSES[self._failed - 1]
 
     def _forget(self, one: _Worker) -> None:

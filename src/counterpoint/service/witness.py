@@ -345,7 +345,7 @@ class OwnerAuthentication(AbstractAuthenticationMiddleware):
         book: WitnessBook = connection.app.state.book
         owner = book.owner(presented.strip()) if scheme.lower() == "bearer" else None
         if owner is None:
-            raise NotAuthorizedException("send a key that stands, as in: Authorization: Bearer cp_...")
+            raise NotAuthorizedException("send a valid key, as in: Authorization: Bearer cp_...")
         return AuthenticationResult(user=owner, auth=None)
 
 

@@ -66,7 +66,7 @@ class NotFound(NotAllowed):
 
 def unknown(text: str) -> NotFound:
     """The error for what there is not, or is not this caller's."""
-    return NotFound(f"there is no {text[:80]!r} here that you may use")
+    return NotFound(f"{text[:80]!r} was not found, or is not yours")
 
 
 _DIGITS = 18

@@ -139,7 +139,7 @@ def decode_request(said: object) -> Any:
         rest = {name: value for name, value in fields.items() if name not in ("request", "asking")}
         if not rest.keys() <= _OF_SELECT or named.keys() & _OF_SELECT:
             raise InvalidRequest(
-                f"select has the fields asking, {', '.join(sorted(_OF_SELECT))}; the names in asking are other ones"
+                f"select has the fields asking, {', '.join(sorted(_OF_SELECT))}; the names in asking differ from these"
             )
         return _called(getattr(cp, SELECT), SELECT, {**rest, **named}, open_ended=True)
     return _made(fields, "request", REQUESTS)
@@ -168,7 +168,7 @@ def decode_public(said: object) -> Plain:
 def check_size(said: object, depth: int = DEPTH) -> None:
     """Refuse what is nested too deep or too large, before anything is made of it."""
     if depth < 0:
-        raise InvalidRequest(f"what was sent is nested deeper than {DEPTH}")
+        raise InvalidRequest(f"the body is nested deeper than {DEPTH}")
     if isinstance(said, str):
         _at_most(said, LONGEST)
     elif isinstance(said, dict) and isinstance(said.get(EXACT), str) and len(said) == 1:
@@ -209,7 +209,7 @@ def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -
     """What was said exactly: of these classes, with nothing in it that is not, in its one canonical encoding."""
     text = fields[EXACT]
     if len(fields) > 1 or not isinstance(text, str):
-        raise InvalidRequest(f"{EXACT} is a text, and stands alone")
+        raise InvalidRequest(f"{EXACT} must be a text, and the only field")
     try:
         said = text.encode()
         _must_be_listed(_plain_json(said), [kind.__struct_config__.tag for kind in _classes(field)])
@@ -226,7 +226,7 @@ def _plain_json(said: bytes) -> object:
     try:
         return msgspec.json.decode(said)
     except msgspec.MsgspecError as error:
-        raise InvalidRequest(f"{EXACT} is no JSON: {error}") from None
+        raise InvalidRequest(f"{EXACT} is not JSON: {error}") from None
 
 
 def _must_be_listed(said: object, tags: list[object]) -> None:
@@ -238,7 +238,7 @@ def _must_be_listed(said: object, tags: list[object]) -> None:
         if isinstance(part, dict):
             if part.get("type") not in tags:
                 raise InvalidRequest(
-                    f"{shown(part.get('type'))} cannot be said here; it is one of {', '.join(map(str, tags))}"
+                    f"{shown(part.get('type'))} is not accepted here; it must be one of {', '.join(map(str, tags))}"
                 )
             parts += part.values()
         elif isinstance(part, list):

@@ -134,7 +134,7 @@ def append(registry: TheRegistry, name: InPath, data: JSONBody[ItemsBody], reque
     """Items arrive in this order; the same `Idempotency-Key` adds them once."""
     stream = registry.data_set(name).source
     if not isinstance(stream, cp.Stream):
-        raise InvalidRequest(f"{name} is no stream")
+        raise InvalidRequest(f"{name} is not a stream")
     stream.extend(data.items, **({} if data.owners is None else {"units": data.owners}), id=request_id)
     return {"data_set": name, "items": len(data.items)}
 
@@ -203,7 +203,7 @@ def _given(registry: Registry, who: Principal, name: str, text: str) -> tuple[Se
 def _live_table(registry: Registry, name: str) -> cp.LiveTable:
     table = registry.data_set(name).source
     if not isinstance(table, cp.LiveTable):
-        raise InvalidRequest(f"{name} is no live table")
+        raise InvalidRequest(f"{name} is not a live table")
     return table
 
 

@@ -52,7 +52,7 @@ def ask(registry: TheRegistry, who: Caller, handle: InPath, data: JSONBody[AskBo
 def _postprocessed(found: Handle, request: object, data: AskBody, id: str) -> Json:
     """What a postprocessor in the client asks: with a public part of its own, and it sees whether that was the last."""
     if data.options:
-        raise InvalidRequest("say one of the two: options, or the public part that a postprocessor has made of them")
+        raise InvalidRequest("give either options or the public part that a postprocessor made of them")
     found._session._must_be_open()
     prepared = None if request is None else found._source.prepare(request)
     released = found._asked(prepared, decode_public(data.public), id)

@@ -144,7 +144,7 @@ def quote(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[Qu
     """By the code that would admit it; nothing happens."""
     _, found = _work(registry, who, session)
     if (data.mechanism is None) == (data.request is None):
-        raise InvalidRequest("say one of the two: a mechanism, or a request with its terms")
+        raise InvalidRequest("give either a mechanism or a request with its terms")
     if data.mechanism is not None:
         quoted = found.would_cost(decode_mechanism(data.mechanism), of=of(data.of))
     else:

@@ -59,7 +59,7 @@ LARGEST_SIGN_IN = 4096
 
 
 class BrowserAuthentication(AbstractAuthenticationMiddleware):
-    """Reads the cookie; without a session that stands, only the page to sign in is shown."""
+    """Reads the cookie; without a valid session, only the page to sign in is shown."""
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
         """Who is signed in."""
@@ -67,7 +67,7 @@ class BrowserAuthentication(AbstractAuthenticationMiddleware):
         # The database is asked in a thread: it may wait for a commit, and other requests go on meanwhile.
         found = await sync_to_thread(lambda: Browsers(connection.app.state.registry.identity).signed_in(cookie))
         if found is None:
-            raise NotAuthorizedException("sign in with a key that stands")
+            raise NotAuthorizedException("sign in with a valid key")
         return AuthenticationResult(user=found.who, auth=found)
 
 
@@ -85,7 +85,7 @@ async def from_our_form(connection: ASGIConnection[Any, Any, Any, Any], _handler
     token = BrowserToken.read(connection.cookies.get(COOKIE))
     given = (await connection.form()).get("form_token", "")
     if token is None or not token.signs(str(given)):
-        raise PermissionDeniedException("this form was made for another sign-in, or elsewhere: load the page again")
+        raise PermissionDeniedException("this form belongs to another sign-in or to another site: load the page again")
 
 
 @get("/sign-in", sync_to_thread=True, include_in_schema=False, opt=SIGNED_OUT)

@@ -69,7 +69,7 @@ def _act(place: SessionPlace, form: dict[str, str]) -> Quote | None:
         text = form.get("question", "").strip()
         _handle(session, form.get("handle", "")).ask(question(text) if text else None, id=id)
     else:
-        raise InvalidRequest("a form of this page says quote, ask or launch")
+        raise InvalidRequest("a form of this page asks for a quote, an answer or a launch")
     return None
 
 
