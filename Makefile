@@ -93,7 +93,7 @@ docs: $(BENCH)/.ready $(VENV)/.ready ## regenerate the computed pages and figure
 
 site: $(SITE)/.ready $(VENV)/.ready ## the pages as a site, in site/; a link that leads nowhere fails
 	if command -v chromium > /dev/null; then $(PY) docs/make_dashboard.py; else echo "no Chromium: the screenshots stay"; fi
-	$(SITE)/bin/zensical build --strict --clean
+	PYTHONPATH=. $(SITE)/bin/zensical build --strict --clean
 
 format: $(VENV)/.ready
 	$(VENV)/bin/ruff format .
