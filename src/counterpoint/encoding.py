@@ -30,7 +30,6 @@ from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
 _REGISTRY: dict[str, type] = {}
-_RENAMED: dict[str, type] = {}
 
 
 def _versioned(name: str) -> str:
@@ -278,40 +277,14 @@ def _read_plain(data: Any) -> object:
 
 def _read_tagged(kind: type, data: dict[str, Any]) -> object:
     tag = str(data.get("type", ""))
-    found = _class_of(tag)
-    if found is None:
+    name = tag.rpartition("/")[0]
+    if name not in _REGISTRY:
         # stored data may name anything public, and the package imports its rooms only when they are used
         load("counterpoint")
-        found = _class_of(tag)
+    found = _REGISTRY.get(name)
     if found is None or not issubclass(found, kind) or not issubclass(found, msgspec.Struct):
         raise InvalidParameter(f"{tag or 'untagged data'} is not a known {kind.__name__}")
     return msgspec.convert(data, found, dec_hook=_read, strict=True)
-
-
-def _class_of(tag: str) -> type | None:
-    """The class that a tag names, as far as its room was imported; one of that name, if none has just this tag."""
-    found = _REGISTRY.get(tag.rpartition("/")[0])
-    if found is not None and _tag_of(found) == tag:
-        return found
-    return _renamed(tag) or found  # it has another name today, or an older meaning, which has a class of its own
-
-
-def _renamed(tag: str) -> type | None:
-    """The class of a module that is stored under an older name than its own: it says so by `tag="OlderName/1"`.
-
-    A class inside a function or another class is not: after a restart nothing would lead to it.
-    """
-    if tag not in _RENAMED:
-        named = (kind for name, kind in tuple(_REGISTRY.items()) if name == kind.__name__ and _tag_of(kind) == tag)
-        found = next(named, None)
-        if found is None:
-            return None
-        _RENAMED[tag] = found
-    return _RENAMED[tag]
-
-
-def _tag_of(kind: type) -> object:
-    return kind.__struct_config__.tag if issubclass(kind, msgspec.Struct) else None
 
 
 _OPEN = msgspec.json.Encoder(enc_hook=_write, order="deterministic")

@@ -209,7 +209,7 @@ def _each(given: object, _what: str) -> Each:
     return losses[0] if len(losses) == 1 else Entries.of(losses).losses
 
 
-class Parallel(Rule, Value, frozen=True, tag="Parallel/2"):
+class Parallel(Rule, Value, frozen=True):
     """Any number of mechanisms, each within `each`, on data that reaches at most k of them.
 
     `each` is one loss for all, or a list of k: then at most as many parts are above a loss of the list as losses of the

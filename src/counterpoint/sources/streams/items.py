@@ -114,7 +114,7 @@ class Reading(Value, frozen=True):
         return numbers[0] if self.dimensions is None else numbers
 
 
-class ItemShape(Value, frozen=True, tag="Shape/1"):
+class ItemShape(Value, frozen=True):
     """The public bounds of a stream's items, and the largest distance of two of them; `fit` enforces both.
 
     `l1` and `l2_squared` are those distances (the second one squared). They follow from the bound, unless vectors
