@@ -1,19 +1,12 @@
-"""What `counterpoint demo` shows, with the two-analyst service at its end.
+"""The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a crash, a graph, a
+proof, and a service with two analysts.
 
-The story that `counterpoint demo` tells: a budget, interleaved mechanisms, a refusal, a stream, a crash, a graph, a
-proof, a service.
-
-It runs on made-up data, with DuckDB and SQLite embedded; the crash is that of a second process, and the service is one
-of its own, each on a ledger in a directory that goes away with the story.
+It runs on synthetic data, with DuckDB and SQLite embedded, on ledgers in a temporary directory. The crash is that of a
+second process. The service is what an operator runs (`counterpoint serve`); its noise takes no seed.
 
 >>> from rich.console import Console
 >>> import io
 >>> tell(seed=1, console=Console(file=io.StringIO()))
-
-The last scene of `counterpoint demo`: a service in a process of its own, two analysts, refusals, a checked receipt.
-
-It runs what an operator runs, `counterpoint serve`, on made-up people and a ledger in a directory that goes away with
-it. The noise is the service's own: a service takes no seed.
 
 >>> printed = ["serving people at http://127.0.0.1:8000", "the key of 'custodian': cp_...", f"signing with {'ab' * 32}"]
 >>> _announced(iter(printed)).url

@@ -1,6 +1,7 @@
-"""Keys, values and errors as a data frame, a table, a picture.
+"""An answer as data and on screens: columns, a data frame, a text or HTML table, a picture.
 
-A table of keys, values and errors, for other libraries and for screens. Numbers are aligned at the right.
+`AnswerTable` holds keys, values and errors as plain columns; everything here is made of one. Numbers are aligned at the
+right, and a picture draws each value with its error bar.
 
 >>> errors = {"value": ("error", [30, 30])}
 >>> cities = AnswerTable({"city": ["Paris", "Rome"]}, {"value": [902, 21]}, errors, notes=["", "mostly noise"])
@@ -10,8 +11,6 @@ Paris    902  +- 30
 Rome      21  +- 30  mostly noise
 >>> cities.columns()
 {'city': ['Paris', 'Rome'], 'value': [902, 21], 'error': [30, 30]}
-
-An answer as a picture: each value with its error bar. It shows what the answer's table has.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))

@@ -1,17 +1,14 @@
-"""From what was released to an answer; marks of synthetic ones.
+"""From a released value to the analyst's answer.
 
-Answers that know themselves: what was released, with its error, its price and its provenance.
-
-A scalar answer is an int or a float (`scalars`), a choice the chosen candidate, and selected keys a tuple (`choices`).
-A keyed answer is a small table of such numbers (`tables`).
+`present` makes the answer of a question: an int or a float (`scalars`), a chosen candidate or selected keys, or a table
+(`tables`). Each knows its error, its price and its provenance. `as_sql_table` applies HAVING, ORDER BY and LIMIT to a
+released table, and answers of a rehearsal are marked as synthetic.
 
 >>> import counterpoint as cp
 >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
 >>> pages = cp.Session(visits, within=cp.PureDP(1)).ask(cp.histogram("page"), epsilon=0.1)
 >>> list(pages.keys()), pages["home"].error(0.95), pages.cost
 (['home', 'shop'], 60, PureDP(0.1))
-
-The released answer of a query as its table: the rows that HAVING, ORDER BY and LIMIT leave, under SELECT's names.
 
 >>> import counterpoint as cp
 >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})

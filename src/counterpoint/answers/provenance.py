@@ -1,4 +1,4 @@
-"""Where an answer comes from: what every answer knows, whether it is a number, a choice or a table.
+"""The provenance of an answer: its mechanism, its request, what was released and why this mechanism was chosen.
 
 The error is relative to what is measured, the rows of a declaration with its bounds and its rows per unit. It follows
 from public facts alone by the law of the noise, or (for a mean) from the released numbers too.

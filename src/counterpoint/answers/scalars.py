@@ -1,18 +1,14 @@
-"""Numbers that know their error; choices and selected keys.
+"""Single answers: numbers that know their error, chosen candidates, and selected keys.
 
-Numbers that know how far off they are: to all that takes numbers, they are an int or a float.
+To other code a number is an int or a float. A quantile is a candidate that a noisy maximum chose: its distance from the
+true quantile depends on how the rows lie, which is private, but the error of its rank is known (`rank_error`). Of
+selected keys it is known how many units a key needs to be selected (`units_needed`).
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
 >>> visits = session.ask(cp.total(), epsilon=0.1)
 >>> visits.error(0.95), visits.cost, visits.mechanism, visits == visits + 0
 (30, PureDP(0.1), Laplace(0.1), True)
-
-Choices and selected keys: answers that are no measured numbers, and what can be said about how good they are.
-
-A quantile is a candidate that a noisy maximum chose. How far it is from the true quantile in the units of the column
-depends on how the rows lie, which is private. What is known is its rank (`rank_error`). Of selected keys it is known
-how many units a key needs to be among them (`units_needed`).
 
 >>> import counterpoint as cp
 >>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns={"age": cp.number(0, 120)})

@@ -1,14 +1,13 @@
-"""Keyed answers and several at once.
+"""Answers of several cells: by key, by name, or both.
 
-A keyed answer: the cells of one request by their keys, each of which knows its error; a mapping and a small table.
+`TableAnswer` maps the keys of one request to its cells, `RecordAnswer` the names of several questions to theirs, and
+`SeveralAnswer` has a value column for each question. All are mappings and small tables.
 
 >>> import counterpoint as cp
 >>> clicks = cp.Stream(bound=1, dimensions=2)
 >>> answer = cp.Session(clicks, within=cp.PureDP(1)).ask(cp.total(), epsilon=1)
 >>> list(answer.keys()), answer[0].error(0.95), answer.error(0.95, simultaneous=True)
 ([0, 1], 6, 7)
-
-Answers to several questions that were asked at once: by name, and with `by=` a table with a value column for each.
 
 >>> from fractions import Fraction
 >>> from counterpoint import Laplace

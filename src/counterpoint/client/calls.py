@@ -1,10 +1,8 @@
-"""A call, described once; what is not served.
+"""Calls to a service, written once for connections that wait and for connections that are awaited.
 
-Calls: what is sent to a service, described once for connections that wait and for those that are awaited.
-
-A method of the client is written as a generator of calls: it yields a `Call`, gets what the service said, and returns
-its result. `served` makes a method of it, which the connection runs: `Connection` waits, `AsyncConnection` gives a
-coroutine. An error of the service is raised at the `yield`. A `Reaction` is yielded in the same way.
+A method of the client is a generator: it yields a `Call`, receives the service's response and returns its result.
+`served` turns it into a method. `Connection` runs it and waits; `AsyncConnection` returns a coroutine. An error of the
+service is raised at the `yield`. The table `NOT_SERVED` lists what only a local session does.
 
 >>> def launched(id):
 ...     said = yield Call("POST", "/v1/sessions/people.0/launches", {"mechanism": {}}, id)
@@ -17,8 +15,6 @@ coroutine. An error of the service is raised at the `yield`. A `Reaction` is yie
 ... except StopIteration as end:
 ...     end.value
 'people.0.0'
-
-What a local session does and a served one does not: one table, which the guide shows.
 
 >>> not_served("Session", "rehearse")
 Traceback (most recent call last):

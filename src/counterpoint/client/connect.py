@@ -1,17 +1,13 @@
-"""connect, connect_async, and what a follower receives.
+"""`connect` for code that waits, `connect_async` for code that awaits; and the events that a follower receives.
 
-Connections to a service: `connect` for code that waits, `connect_async` for code that awaits.
-
-A call is sent again, with its id, when the service cannot be reached, is busy, or is being restarted: whatever was done
-before is found by the id and not done twice. Refusals are not repeated. The key is sent as a header, and shown nowhere.
+A call is sent again with its id when the service cannot be reached, is busy or restarts: the service finds by the id
+what it has done already, and does nothing twice. Refusals are not repeated. The key is sent in a header, never shown.
 
 >>> connect("http://127.0.0.1:8000", key="cp_...")
 Connection('http://127.0.0.1:8000')
 
-What a follower of a session is sent: its loss as it changes, and how many items have arrived.
-
-The service sends server-sent events; a follower reads them line by line. After a connection is made anew, the service
-begins with how things stand: what the follower knows already is left out.
+A follower reads server-sent events line by line. After a reconnection the service sends the present values first, and
+the follower drops those that it has seen.
 
 >>> follower = Follower()
 >>> [follower.read(line) for line in ("event: items", 'data: {"items": 3}', "")]

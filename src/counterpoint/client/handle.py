@@ -1,18 +1,13 @@
-"""RemoteHandle, and postprocessing in the client.
+"""A mechanism that was launched in a service, and postprocessors that run in the client before it.
 
-A handle of a served session: the analyst's end of a mechanism that was launched in a service.
+A postprocessor is never sent. The service launches the mechanism behind all postprocessors, by its allow-list, and
+charges that one. What reaches the mechanism is a sequence of asks, which its claim covers whoever made them, so the
+charge does not depend on the postprocessor. It is accepted where a local session would accept it: where the relation is
+closed (Haney et al. 2023, Thm 2.17).
 
-A postprocessor in the client: it runs here and is never sent; what it asks goes to the mechanism in the service.
-
-The service launches the mechanism that stands last, by its allow-list, and charges that. The postprocessor is code of
-the analyst's, before the mechanism as the analyst is: what reaches the mechanism is a sequence of asks, which its claim
-covers. So the charge does not depend on it, and it is launched where a local session would launch it: where the
-relation is closed (Haney et al. 2023, Thm 2.17), and refused elsewhere.
-
-`Postprocessed.step` runs it, as in a local session. Its mechanism is one `InService`, whose step is a call. What the
-postprocessor remembers is kept by the handle, in this process: launched again, it starts afresh. An ask with an `id`
-that failed on its way is made again from the same memory with the same coins, and its calls have the ids `id/1`,
-`id/2`, ..., so that the service gives the same answers to them.
+`Postprocessed.step` runs it on an `InService` mechanism, whose step is a call. The handle keeps the postprocessor's
+memory in this process; a new launch starts afresh. An ask with an `id` that was lost is made again from the same memory
+with the same coins, and its calls have the ids `id/1`, `id/2`, ..., so the service returns the same answers.
 
 >>> from counterpoint import Laplace, postprocess
 >>> from counterpoint.coins import SeededCoins

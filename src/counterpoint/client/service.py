@@ -1,4 +1,4 @@
-"""A service as its callers see it: the sessions that they may work in, and the streams that they may append to."""
+"""A service as the client sees it: sessions to work in, and streams and live tables to append to."""
 
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,7 @@
-"""A served session, and the parts of a partition in one: the calls of a local session, made to a service.
+"""A served session and its partitions: the calls of a local session, made to a service.
 
-Each call is written once, as the calls that it makes (`calls.py`): over a connection from `connect` it waits for its
-result, over one from `connect_async` it is awaited, properties too. What a service does not do is in `not_served.py`.
+Each method is written once, as a generator of calls (`calls.py`). Over a connection from `connect` it waits for its
+result; over one from `connect_async` it is awaited, and so are properties.
 """
 
 from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""Pictures and text for people."""
+"""Pictures, tables and progress lines for people; nothing here knows what a session is."""

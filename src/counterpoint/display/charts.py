@@ -1,6 +1,6 @@
-"""Answers with error bars, and a counter's line with its band.
+"""Charts of answers: error bars on one scale, and a line with its band for answers in a row, such as a counter's.
 
-Answers with their errors: an error bar for each cell, on one scale; what is mostly noise is said aloud.
+A value that is mostly noise is marked as such, in words and by its shape.
 
 >>> cells = (ErrorBar("Paris", 902, 30), ErrorBar("Rome", 21, 30, "mostly noise", noisy=True))
 >>> picture = ErrorBars("count by city", ("city",), cells, "95 %")
@@ -10,8 +10,6 @@ Paris    902  ± 30  ───────────────────�
 Rome      21  ± 30  ├●┤  mostly noise
 >>> picture
 <Picture: count by city: 2 values, each within its error with 95 %; 1 mostly noise.>
-
-Answers one after the other, such as those of a counter: a line, and the band of its error.
 
 >>> picture = Series("Counter", ((0, 3.0, 5.0), (100, 90.0, 8.0), (200, 210.0, 9.0)), "items", "95 %")
 >>> picture

@@ -1,23 +1,17 @@
-"""Escaped markup, the style sheet, pictures for file, notebook and terminal, and a foldable derivation.
+"""What all pictures share: escaped markup, one style sheet, files, notebooks and terminals, and foldable trees.
 
-Markup that cannot be confused with text: what is not marked up already is escaped.
-
-Keys, requests and names of sessions are chosen by people, and may look like markup.
+Keys, requests and session names are chosen by people and may look like markup, so everything is escaped that is not
+`Markup` already. Every rule of the style sheet begins with `.cp-picture`, so nothing else on a page changes; dark
+follows the system unless the page names its theme (Jupyter and VS Code do), and each mark differs in shape, too, so a
+picture reads in grey. A picture holds public values only.
 
 >>> element("text", "a < b", x=1.5, class_="strong", aria_label='say "b"')
 '<text x="1.5" class="strong" aria-label="say &quot;b&quot;">a &lt; b</text>'
-
-How pictures look: the tokens, light and dark, and the classes that use them. One sheet for everything drawn here.
-
-Every rule begins with `.cp-picture`, so that nothing else on a page changes. Dark follows the system, unless the page
-says which theme it has (Jupyter and VS Code do). Each mark also differs in shape: a picture reads in grey.
 
 >>> SHEET.count("{") == SHEET.count("}")
 True
 >>> all(".cp-picture" in rule for rule in SHEET.replace("@media", "").split("}") if "{" in rule and "--" not in rule)
 True
-
-A picture: an SVG for a file, a figure for a notebook, marks for a terminal. It holds public values only.
 
 >>> from counterpoint import PureDP, Session, Stream
 >>> picture = Session(Stream(bound=1), within=PureDP(1)).plot()
@@ -25,9 +19,6 @@ A picture: an SVG for a file, a figure for a notebook, marks for a terminal. It 
 <Picture: Nothing was launched yet; budget ε 1.>
 >>> picture._repr_svg_().startswith("<svg")
 True
-
-A derivation as a tree: foldable in a notebook, indented in a terminal. Below depth two it is folded, and so are
-premises beyond the first dozen.
 
 >>> from counterpoint.privacy.certificates import Certificate
 >>> inner = Certificate("each answer is PureDP(0.1)", "discrete Laplace")

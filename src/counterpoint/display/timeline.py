@@ -1,18 +1,13 @@
-"""The timeline of a session as data, and in a terminal.
+"""The timeline of a session: the loss on top, a lane for each mechanism below, on one axis of events.
 
-A session as a timeline: what was lost stands above, and each mechanism has a lane below, on one axis of events.
-
-These are the values that a timeline is drawn from: public facts of a history, in order. `session/timeline.py` reads
-them off a session. With more than 30 lanes, those that have ended fold into one another, then the inner ones into the
-reserve that paid for them, then the oldest; with more than 500 asks, asks are drawn as a density.
+These values hold the public facts of a history, in order; `session/timeline.py` reads them off a session. Beyond 30
+lanes, ended lanes are folded into one, then inner lanes into the reserve that paid for them, then the oldest; beyond
+500 asks, asks are drawn as a density. `zoomed` cuts out a part that has room for each ask, and `as_text` draws for a
+terminal.
 
 >>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", starts=(n,), halted=n if n < 39 else None) for n in range(40))
 >>> [lane.name for lane in folded(lanes)]
 ['39 ended', 'Laplace']
-
-A part of a timeline: some of its events, the level of the loss that they begin with, and the lanes that they are in.
-
-A session of thousands of events is folded and drawn as a density (`timeline_svg.py`). A part has room for each stroke.
 
 >>> from counterpoint.display.timeline import LossAxis, TimelineEvent, Step
 >>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", (2 * n - 1,), asks=(Mark(2 * n, ""),)) for n in (1, 2, 3))
@@ -21,8 +16,6 @@ A session of thousands of events is folded and drawn as a density (`timeline_svg
 >>> part = zoomed(Timeline("people", LossAxis("ε", 1, "budget ε 1"), events, steps, (), lanes), 3, 4)
 >>> part.before, part.after, [lane.number for lane in part.lanes], part.lost
 (2, 2, ['2'], 0.5)
-
-A timeline in a terminal: the same marks in the same order, in as many columns as there are.
 
 >>> from counterpoint.display.timeline import Lane, LossAxis, Mark, Timeline, TimelineEvent, Step
 >>> laplace = Lane("1", "Laplace", "2 asks", (1,), "0.5", asks=(Mark(2, ""), Mark(3, "")), halted=3)

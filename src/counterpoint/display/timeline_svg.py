@@ -1,7 +1,7 @@
-"""A timeline as a drawing: x in percent and y in pixels, so that it is fluid at any width.
+"""A timeline as SVG: x in percent and y in pixels, so that it fits any width.
 
-Shape before colour: ● launch, ○ launch paid from a reserve, | ask, × refused, a thin and a thick barline where a
-mechanism halted, hatch for what is reserved.
+Marks differ in shape before colour: ● launch, ○ launch paid from a reserve, | ask, × refusal, a thin and a thick
+barline where a mechanism halted, hatching for what is reserved.
 """
 
 from collections import Counter

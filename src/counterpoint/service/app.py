@@ -1,15 +1,10 @@
-"""The HTTP application and its OpenAPI.
+"""The HTTP application: authentication, routes, errors, and its OpenAPI.
 
-The HTTP application: who calls, what they may do, and how errors look. The routes are in `routes/`.
+Handlers run in threads, since the library is synchronous. The caller is known before a handler runs. Bodies are decoded
+strictly: an unknown field is an error, and nothing is charged.
 
-Every handler runs in a thread, as the library is synchronous. Who calls is settled before a handler runs; a body is
-decoded strictly, so that a field that no route knows is an error and nothing is charged.
-
-The OpenAPI of the service: for each operation an example of its body and of its response, and which problems it has.
-
-The examples in `examples.json` are what a running service was sent and answered (`python -m tests.service.examples`
-writes them, and a test sends them again). Which problems an operation has follows from what it takes: whatever the
-fuzzed requests of the tests get is declared.
+The OpenAPI shows a body, a response and the possible problems of each operation. `examples.json` holds what a running
+service received and answered (`python -m tests.service.examples` writes it, and a test sends the requests again).
 
 >>> problems_of("post", "/v1/handles/{handle}/asks", has_body=True)
 (400, 401, 403, 404, 409, 410, 413, 422, 429, 503)

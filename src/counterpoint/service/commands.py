@@ -1,4 +1,5 @@
-"""The commands of the service. Each imports what it needs when it runs: the service is an optional extra.
+"""The service's commands: serve, grants, keys, witness. Each imports what it needs when it runs, as the service is an
+optional extra.
 
 >>> from typer.testing import CliRunner
 >>> from counterpoint.cli import app

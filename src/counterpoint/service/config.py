@@ -1,9 +1,7 @@
-r"""The TOML configuration, opened.
+r"""The TOML configuration of a service: the ledger, its keys, and the data sets with their declarations.
 
-What a service serves, as a TOML file says it: the ledger, its keys, and the data sets with their declarations.
-
-Every field is known and checked; one that is not is an error, so that a bound or a budget that was misspelled is never
-left out. Paths are relative to the file. What is protected is always said: a table without a unit is refused.
+Every field is known and checked, so a misspelled bound or budget is an error and never left out. Paths are relative to
+the file. A table must name what is protected: one without a unit is refused. `open_registry` opens what is configured.
 
 >>> settings = read('''
 ... ledger = "ledger.db"
@@ -20,8 +18,6 @@ left out. Paths are relative to the file. What is protected is always said: a ta
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: the configuration: Object contains unknown field `row_per_unit` - at `$.tables...`
-
-Opening the data sets of a configuration, for a service or for a command.
 
 >>> import tempfile
 >>> from counterpoint.service.config import read

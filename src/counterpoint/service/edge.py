@@ -1,20 +1,14 @@
-"""What a connection may do before it is known whose it is.
+"""What holds before a caller is known: headers of every response, bodies of any bytes, and failed sign-ins.
 
-What holds for every request and every response, of the service and of the witness, whatever route it takes.
-
-No response is kept by a cache or read as another type than it says. A body that is not JSON is an error of its caller.
+No response may be cached or read as another type. A body that is not JSON, or has a name twice, is its caller's error.
+Each failed sign-in is a line of the log with the caller's address, never the key; each address gets a few lines a
+minute, so that no caller can fill the log, and a limited rate of sign-ins.
 
 >>> headers = {"cache-control": "no-store", "x-content-type-options": "nosniff"}
 >>> dict(safe_headers([(b"content-type", b"text/plain")])) == {
 ...     b"content-type": b"text/plain", **{name.encode(): value.encode() for name, value in headers.items()}
 ... }
 True
-
-Callers without a valid key: each failed sign-in is a line of the log, and signing in has a rate limit by address.
-
-The line has the caller's address and where the key was presented, never the key. Each address has a few lines a minute,
-and the next line says how many were left out, so that no caller can fill the log. What is remembered of an address is
-forgotten when 10,000 others have called since.
 
 >>> now = 0.0
 >>> strangers = Strangers(Limits(sign_ins_per_minute=6, sign_in_burst=2), clock=lambda: now)

@@ -1,23 +1,16 @@
-"""Principals, roles, API keys; browser sessions and form tokens.
+"""Principals and their roles, API keys, and the sessions of browsers.
 
-Who is calling: API keys, and the principal that each belongs to.
-
-A key is 256 random bits behind a public id. It is shown once, when it is made; what is stored is a digest, which is
-enough because 256 bits cannot be guessed. Digests are compared in constant time, and a key that is unknown takes the
-same way as a wrong one. An identity provider's tokens can come later: what the service needs is `Identity.principal`.
+A key is 256 random bits behind a public id. It is shown only once; a digest is stored, which is enough because 256 bits
+cannot be guessed. Digests are compared in constant time, and an unknown key takes the same path as a wrong one. For the
+tokens of an identity provider, replace `Identity.principal`.
 
 >>> key = ApiKey.fresh()
 >>> ApiKey.read(key.shown()) == key, key
 (True, ApiKey('...'))
 
-Browser sessions: who signed in with a key, for how long, and whether a form is one of ours.
-
-Signing in makes a key of the browser's own: 256 random bits in a cookie that scripts cannot read and other sites cannot
-send. Its digest is stored as an API key's is, under another domain, so that it is no API key. It stands for half a day,
-and no longer than the key that signed in: revoking that one ends its browsers at once, in every worker.
-
-Every form carries a token that is derived from the cookie. Another site can neither read the cookie nor guess the
-token, so a form without it was not made by these pages.
+A browser that signs in gets a key of its own in a cookie, which scripts cannot read and other sites cannot send. It
+lasts half a day at most, and ends in every worker when the key that signed in is revoked. Every form carries a token
+derived from the cookie, so a form without it was not made by these pages.
 
 >>> token = BrowserToken.fresh("0123456789abcdef")
 >>> BrowserToken.read(token.cookie()) == token, token.signs(token.form()), token.signs("guessed")

@@ -1,10 +1,9 @@
-"""Rate and size limits.
+"""Limits on callers: how often, how much at once, for how long, and over how many connections.
 
-How much a caller may ask of the service: how often, how much at once, how long, and over how many connections.
-
-Each principal has a bucket of tokens, which fills at a steady rate. A request takes one token and a refusal many more:
-a refusal costs no budget and is written to the ledger, so tokens are what bounds it. The buckets are apart, so nothing
-that one principal does changes what another gets. They live in memory, in each worker its own.
+Each principal has a bucket of tokens, filled at a steady rate. A request takes one token and a refusal several, because
+a refusal costs no budget and is written to the ledger. Buckets live in memory, in each worker its own; one principal's
+requests do not change another's. CPU time is charged to the principal when a request ends, which bounds quotes and
+reads. Asks and launches are bounded by the budget, by the launches of a session and by fair turns.
 
 >>> now = 0.0
 >>> buckets = Buckets(Limits(per_second=1, burst=3, refusal=2), clock=lambda: now)
@@ -14,11 +13,6 @@ that one principal does changes what another gets. They live in memory, in each 
 >>> now = 1.0
 >>> buckets.wait("ann"), buckets.wait("bob"), buckets.wait("bob")
 (0, 0, 1)
-
-Holds the callers of the service to their limits (`limits.py`), and says of each request whose work it is.
-
-What a request computes is charged to its principal when it ends: quotes and reads cost no budget, so CPU time is what
-bounds them. Asks and launches are bounded by the privacy budget, by the launches of a session and by fair turns.
 """
 
 import asyncio

@@ -1,22 +1,16 @@
-"""Prometheus metrics and JSON logs.
+"""Prometheus metrics and JSON log lines, neither of which contains a key, a question, an answer or a name of a session.
 
-Metrics for Prometheus, and a line of the log for each request: routes, statuses and times, nothing that was said.
-
-A label is a method, a route's template, a status or the class of an error. No question, session, answer or name of a
-principal is in a metric. Refusals are for custodians: by their number an auditor would see that a mechanism has halted,
-which may follow from its answers and which no other view shows an auditor. Any worker reports for all: each writes its
-counts into a file of a folder that they share, at the latest a second after it counted, and before it reports them. The
-file of a worker that ended stays, so that no counter goes down.
+A metric's labels are a method, a route's template, a status or the class of an error. Refusals are for custodians: the
+number of them would tell an auditor that a mechanism has halted, which may follow from its answers. Any worker reports for
+all: each writes its counts to a file in a shared folder, and files of ended workers stay, so no counter goes down.
 
 >>> meter = RequestMeter()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
 >>> [line for line in meter.lines() if line.startswith("counterpoint_requests_total")]
 ['counterpoint_requests_total{method="GET",route="/v1/sessions/{session}",status="200"} 1']
 
-The log as JSON lines, without anything that was said: no keys, bodies, answers or texts of errors.
-
-What is ours says its fields (`extra={"said": {...}}`). Of another library's line only where it comes from is written:
-its words may quote what it was given. Of an error, its class and the lines of code that it came through.
+Our own log lines list their fields (`extra={"said": {...}}`). Of another library's line only the origin is written: its
+words may quote their input; of an error, its class and the lines of code that it passed through.
 
 >>> import logging
 >>> record = logging.LogRecord("psycopg", logging.WARNING, "", 0, "password is 'secret'", (), None)

@@ -1,8 +1,8 @@
-"""The data sets that a service holds, each with its one budget, and who may reach which session in them.
+"""The data sets of a service, each with one budget, and which principal reaches which session in them.
 
-A data set is registered once: a source, a rule and a name in the ledger. Whatever sessions live in it were granted out
-of that one budget. A session is called by its data set and its path: `people` is the whole, `people.0` the first that
-was granted, `people.0.2` what its analyst delegated further.
+A data set is registered once: a source, a rule and a name in the ledger. All its sessions were granted out of that one
+budget. A session's id is its data set and its path: `people` is the whole, `people.0` the first grant, `people.0.2` a
+budget that its analyst delegated further.
 
 >>> SessionId.read("people.0.2")
 SessionId(data_set='people', path=(0, 2))

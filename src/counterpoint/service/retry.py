@@ -1,9 +1,9 @@
-"""A request whose ledger or data was lost on the way is run again under its id, once both can be reached anew.
+"""Runs a request again, under its id, when its ledger or data were lost on the way.
 
-After a lost connection it is not known whether the last commit happened. A request that is repeated by its id gets the
-answer that was drawn, if there was one, and is begun if there was none: either way it is charged once. So a request of
-the API that came without an `Idempotency-Key` gets one here, and every attempt has the same. What a browser's form
-does is not repeated: its page says so. Nothing is repeated once a response has begun.
+After a lost connection nobody knows whether the last commit happened. A request repeated by its id gets the answer that
+was drawn, or is begun if there was none; either way it is charged once. An API request without an `Idempotency-Key`
+gets one here, the same for every attempt. The browser's forms are not repeated: their page says so. Nothing is repeated
+once a response has begun.
 
 >>> sum(PAUSES) < 10
 True

@@ -1,4 +1,4 @@
-"""Sessions, handles, partitions and grants as JSON: what a service says of the objects that live in it.
+"""Sessions, handles, partitions and grants as JSON.
 
 The values in them (losses, mechanisms, rules) are written by `wire.documents`, where the client reads them.
 """

@@ -1,16 +1,13 @@
-r"""`counterpoint witness`.
+r"""The witness service, `counterpoint witness`: it records the newest head of each ledger's chain, outside the ledger.
 
-What a witness service keeps: for each owner of ledgers a file of heads, and the digests of the owners' keys.
+It holds numbers, hashes and the names of sessions, and nothing that was asked, answered or drawn. Each owner of ledgers
+has a key and sees only its own heads; `ledger/remote_witness.py` is the client.
 
-A chain goes forward only. A head is taken if it is the first of its chain, or if its sender names the newest one before
-it: a head that goes back, or that leaves another out, is refused, and the newest is shown. It goes back for one reason
-alone: the entry of a recovery (`ledger/admin.py`), which is shown whole. The witness checks that it is
-one, that it is about what the witness has seen last, and that the new head is that of this entry: whatever chain leads
-through it has the recovery on record, and answers nothing more. Each line is on disk before it is acknowledged.
-
-A file has a line for each commit, of which the newest and those around recoveries are needed: a long one is rewritten
-with these alone. It is also rewritten before the first acknowledgement after a start or after a line that failed: what
-is in the file may never have reached the disk, although it can be read.
+A chain only goes forward. A head is accepted if it is the first of its chain, or if its sender names the newest one
+before it. The one exception is the entry of a recovery (`ledger/admin.py`), which is sent whole: the witness checks
+that it is a recovery from the last head it has seen, and that the new head is that entry's. Each line is on disk before
+it is acknowledged. A long file is rewritten with the newest lines and those around recoveries; it is also rewritten
+before the first acknowledgement after a start or a failed line, since what can be read may never have reached the disk.
 
 >>> import tempfile
 >>> book = WitnessBook(tempfile.mkdtemp())
@@ -25,11 +22,6 @@ Traceback (most recent call last):
 ...
 counterpoint.service.witness.HeadRefused: it has seen another head last
 >>> book.close()
-
-`counterpoint witness`: a small service that has seen how far the chains of ledgers had come, for all their replicas.
-
-It holds numbers and hashes, and the names of sessions: nothing that was asked, answered or drawn. Each owner of ledgers
-has a key, and sees the heads of its own. `ledger/remote_witness.py` is its client.
 """
 
 import hmac

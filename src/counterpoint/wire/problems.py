@@ -1,7 +1,7 @@
-"""Errors as problem+json: the library's type, what was asked, the limit and what would work; never a value of the data.
+"""Errors as problem+json, and the ids of sessions, as server and client both write and read them.
 
-The `type` names the library's class, and what the error carries is there exactly, so that our own client raises the
-same error as a local session does.
+A problem has what was asked, the limit and what would work, never a value of the data. Its `type` names the library's
+class, and `exact` what the error carries, so that the client raises the error that a local session raises.
 
 >>> from counterpoint import PureDP
 >>> said = problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))

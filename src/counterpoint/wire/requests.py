@@ -1,15 +1,13 @@
-"""What may be said over the wire: an allow-list of mechanisms, requests and losses, each with its own fields alone.
+"""What may be sent to a service: an allow-list of mechanisms, requests and losses, each with its own fields.
 
 A mechanism is `{"mechanism": "Laplace", "epsilon": 0.5, "asks": 3}`, a request is
 `{"request": "count", "where": "age > 40"}`, a loss `{"measure": "PureDP", "epsilon": 1}`. The fields are those of the
-class or function of that name, which reads and checks their values. A field that it does not have is an error, never
-ignored. What brings a claim, a relation or code along (`Concurrent`, a composite of one's own, a postprocessor) cannot
-be said.
+class or function of that name, which reads and checks their values. An unknown field is an error, never ignored. What
+carries a claim, a relation or code (`Concurrent`, a composite of one's own, a postprocessor) is not on the list.
 
-Our own client says `{"exact": "..."}`, the canonical encoding of a mechanism, request or loss of the same lists, or of
-the public part that a postprocessor in the client sends with an ask. Every tag in it is looked up in the list before
-anything is made of it, and what was made must have this very encoding, so that a field which the class does not have,
-or has twice, is an error here too.
+Our own client sends `{"exact": "..."}`: the canonical encoding of a listed mechanism, request or loss, or of the public
+part that a postprocessor sends with an ask. Every tag is looked up in the list before anything is built, and the result
+must encode to the same bytes, so that an unknown or repeated field is an error here, too.
 
 >>> decode_mechanism({"mechanism": "Laplace", "epsilon": 0.5, "asks": 3})
 Laplace(epsilon=0.5, asks=3)

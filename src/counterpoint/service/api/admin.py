@@ -1,9 +1,4 @@
-"""Principals, keys, backup, health.
-
-Principals and their keys, and backups of the ledger: what a custodian does while the service runs.
-
-Whether the service lives, and whether it can answer.
-"""
+"""What a custodian does while the service runs: principals, keys and backups; and the health of the service."""
 
 import time
 

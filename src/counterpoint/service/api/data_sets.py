@@ -1,4 +1,4 @@
-"""Data sets: what they are, what is left of their budgets, to whom it was granted, and how data arrives."""
+"""Data sets: their declarations and budgets, their grants, and the items and rows that producers send."""
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice

@@ -1,8 +1,8 @@
-"""Events: what a session has lost and how much has arrived, sent to a reader as it changes.
+"""Server-sent events: the loss of a session and the number of items that arrived, as they change.
 
-A reader gets an event only if what it may read has changed: what others do moves the ledger's head, which is looked at
-each second, and sends nothing. A stream ends when its key does, after `LONGEST` seconds or when the service stops;
-a browser's `EventSource` and our client connect again.
+The ledger's head is read each second. A reader gets an event only if something changed that this reader may see. A
+stream of events ends when its key does, after `LONGEST` seconds, or when the service stops; a browser's `EventSource`
+and our client connect again.
 """
 
 import asyncio

@@ -1,12 +1,7 @@
-"""Bodies, path parameters, role guards.
+"""What handlers receive: bodies, path and query parameters, the caller, the request's id; and guards by role.
 
-What the bodies of requests are made of; a field that is not listed is an error.
-
-`within`, `mechanism` and `request` are objects of the wire's allow-list (`wire/requests.py`).
-
-What handlers are called with, besides a body: the registry, who calls, names in the path, and the request's id.
-
-Which roles may call a route.
+A field that a body does not list is an error. `within`, `mechanism` and `request` are objects of the allow-list in
+`wire/requests.py`.
 """
 
 from collections.abc import Awaitable, Callable

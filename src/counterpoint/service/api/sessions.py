@@ -1,9 +1,4 @@
-"""Launch, ask, quote, delegate, partition, read; ask a handle.
-
-Sessions: launch, ask, quote, delegate, partition; what was lost, by which theorem, and what was done.
-
-Readings of a session that take some computing: its loss at a distance, the epsilon for an error, its timeline.
-"""
+"""Sessions: launch, ask, quote, delegate, partition; their loss, certificate, history and timeline."""
 
 from typing import Annotated, Literal, TypeAlias
 

@@ -1,1 +1,1 @@
-"""The dashboard."""
+"""The dashboard: pages without scripts, for custodians, analysts, auditors and producers."""

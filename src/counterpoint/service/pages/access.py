@@ -1,10 +1,6 @@
-"""Signing in and out, and who sees what.
+"""Signing in and out, and what each role sees: every page reads sessions, timelines and histories through here.
 
-Signing in with a key, and out; and the pages' own way to know who calls.
-
-A key is sent in the body of a form, once; after that the browser has a cookie of its own (`service/identity.py`).
-
-Who sees what. Every page reads sessions, timelines and histories through these functions.
+A key is sent once, in the body of a form; from then on the browser has a cookie of its own (`service/identity.py`).
 
 | | custodian | analyst | auditor | producer |
 |---|---|---|---|---|

@@ -1,6 +1,6 @@
-"""The answers of a principal's own asks, with their errors: read from the record, nothing is asked again.
+"""A principal's own answers with their errors, read from the record; nothing is asked again.
 
-An answer is drawn from 0 to the end of its error bar, on a scale of its own.
+An answer is drawn from 0 to the end of its error bar, each on a scale of its own.
 """
 
 from collections.abc import Sequence

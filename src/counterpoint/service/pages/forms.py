@@ -1,12 +1,8 @@
-"""What its forms do, and how typed text is read.
+"""The forms of a session page (quote, ask once, launch, ask a handle), and the reader of what is typed into them.
 
-What the forms of a session page do: quote, ask once, launch, ask a handle.
-
-Each form carries an id of its own, which becomes the request's: a form that is sent twice is charged once. A quote
-changes nothing; what was done leads back to the page, so that a reload does not repeat it; a refusal is free, and is
-shown with what would fit.
-
-What people type in a form: a question or a mechanism, as they would write it in Python. It is read, never run.
+Each form has an id of its own, which becomes the request's: a form that is sent twice is charged once. A quote changes
+nothing. A refusal is free and says what would fit. A question or mechanism is written as in Python; it is parsed, never
+run.
 
 >>> question("count(where='age > 40')")
 Count(where='age > 40')

@@ -1,7 +1,7 @@
-"""Grants: who may launch, on which data set, up to what loss, and until when; granting, revoking, recounting.
+"""Grants: who may launch, on which data set, up to what loss, and until when.
 
-Revoking says beforehand what stops and what stays charged. Recounting returns what a revoked grant left unused where a
-theorem allows it (theory, Returning); where none does, the page says why not.
+Before a revocation the page says what stops and what stays charged. Recounting returns what a revoked grant left unused
+where a theorem allows it (theory, Returning); elsewhere the page says why not.
 """
 
 import time

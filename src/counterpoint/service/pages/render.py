@@ -1,14 +1,8 @@
-"""Template, headers, numbers and times in words.
-
-A page as a response: the template that makes it, and the headers that keep it to itself.
+"""A page as a response: its template, and headers that keep it private.
 
 Templates escape whatever they are given. The content security policy allows our style sheet and nothing else: no
-script, no inline style, no frame, no form to another place.
-
-Pages that load themselves again while their reader wants it: the loss and the arriving items stay current.
-
-The browser does it, by a `Refresh` header, so that no script is needed. Forms are left out meanwhile: what is being
-typed into one would be lost.
+script, no inline style, no frame, no form to another site. A page can reload itself by a `Refresh` header while its
+reader wants that; it then leaves out its forms, where typing would be lost.
 """
 
 import time

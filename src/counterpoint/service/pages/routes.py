@@ -1,4 +1,4 @@
-"""The pages with their addresses, and how errors look there."""
+"""The dashboard's routes, and how errors look there."""
 
 import logging
 import traceback

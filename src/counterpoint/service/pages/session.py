@@ -1,10 +1,7 @@
-"""A session.
+"""The page of a session: what is left, the loss and the lanes on one axis, the answers, and the certificate.
 
-A session: what is left, its loss and lanes on one axis, and why the loss is what it is.
-
-The page of a whole data set is this page, with a lane for each grant.
-
-The works that a certificate cites, in full: `works.txt` has those of the documentation's page of references.
+The page of a whole data set is this page, with a lane for each grant. A session of thousands of launches shows its
+newest events and both ends of its certificate. Works that the certificate cites are listed in full, from `works.txt`.
 
 >>> from counterpoint.privacy.certificates import Certificate
 >>> [work.name for work in cited(Certificate("it holds", "Haney et al. 2023, Thm 1.19", ()))]

@@ -1,19 +1,12 @@
-"""Budget bars, time strips, the event window.
+"""Parts of pages: budget bars, strips of events over time, and the window of events that is drawn.
 
-What is left of a budget, as a bar and in figures: spent, granted or reserved and not spent yet, left.
-
-Where a rule is not a sum, the bar shows the increase that a launch caused when it was admitted, as a timeline does.
-
-A strip: how many things happened when, as bars that lead there. It tells where to look in much.
+A bar shows what is spent, reserved and left; where a rule is not a sum, a reserve is the increase that its launch
+caused when it was admitted. A strip counts events in 60 bins, each a link to its events. The window is part of the
+address, so a view can be sent to another person.
 
 >>> bins = binned([1.0, 1.5, 9.0], [False, False, True], 0.0, 10.0, most=5)
 >>> [(one.first, one.count, one.refused) for one in bins]
 [(0, 2, 0), (2, 0, 0), (2, 0, 0), (2, 0, 0), (2, 1, 1)]
-
-Which events of a session its page draws: all of them, or a window that links move and resize.
-
-A session of more than 500 asks or 30 lanes is folded when all of it is drawn; a window has room for each ask. It is
-part of the address, so a view can be sent to another person.
 
 >>> window = EventWindow("/sessions/people.0", "order", events=1000, first=201, size=200)
 >>> window.words, window.earlier, window.later
