@@ -1,8 +1,8 @@
 """Prometheus metrics and JSON log lines, neither of which contains a key, a question, an answer or a name of a session.
 
 A metric's labels are a method, a route's template, a status or the class of an error. Refusals are for custodians: the
-number of them would tell an auditor that a mechanism has halted, which may follow from its answers. Any worker reports for
-all: each writes its counts to a file in a shared folder, and files of ended workers stay, so no counter goes down.
+number of them would tell an auditor that a mechanism has halted, which may follow from its answers. Any worker reports
+for all: each writes its counts to a file in a shared folder, and files of ended workers stay, so no counter goes down.
 
 >>> meter = RequestMeter()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
