@@ -142,7 +142,7 @@ FAULTS = {
     "division rounds to the nearest": statements(r"\(CAST\(.*//.*", lambda m: m[0].replace("//", "/")),
     "NULL is the least of numbers": statements(r"\b(c\d+) (<=|<) ", r"COALESCE(\1, -4611686018427387904) \2 "),
     "NULL is the largest of numbers": statements(r"\b(c\d+) (>=|>) ", r"COALESCE(\1, 4611686018427387904) \2 "),
-    "what is unknown is true under NOT": statements(r", FALSE\)", ", TRUE)"),
+    "what is unknown is true under NOT": statements(r"NOT (c\d+ <= -?\d+)", r"NOT COALESCE(\1, FALSE)"),
     "NULL is no group": statements(r"COUNT\(\*\)", "COUNT(c2)"),
     "NaN is a number": statements(r"= CAST\('nan' AS DOUBLE\)", "= CAST('1e99' AS DOUBLE)"),
     "the week begins on Sunday": statements("ISODOW", "DOW"),
@@ -304,10 +304,11 @@ PATTERNS = [
 @pytest.mark.parametrize("engine", engines.ENGINES)
 def test_like_finds_by_its_definition_what_it_finds_on_every_engine(engine):
     table = engines.bound(engine, pa.table({"t": pa.array(TEXTS, pa.string())}), columns={"t": cp.text()})
+    known = sum(text is not None for text in TEXTS)
     for pattern in PATTERNS if engine != "spark" else PATTERNS[::5]:
         wanted = sum(text is not None and like(text, pattern) for text in TEXTS)
         assert people.found(table, cp.count(f"t LIKE '{pattern}'")) == (wanted,), pattern
-        assert people.found(table, cp.count(f"t NOT LIKE '{pattern}'")) == (len(TEXTS) - wanted,), pattern
+        assert people.found(table, cp.count(f"t NOT LIKE '{pattern}'")) == (known - wanted,), pattern
 
 
 NUMBERS = [-7, -3, -2, -1, 0, 1, 2, 3, 7, None]

@@ -108,6 +108,26 @@ def _both(operation):
     return lambda x, y: lambda row: None if x(row) is None or y(row) is None else operation(x(row), y(row))
 
 
+def negated(holds):
+    """NOT by SQL's three truth values; None is UNKNOWN."""
+    return lambda row: None if holds(row) is None else not holds(row)
+
+
+def both(one, other):
+    """AND: FALSE if one side is, else UNKNOWN if one side is."""
+    return lambda row: False if False in (one(row), other(row)) else None if None in (one(row), other(row)) else True
+
+
+def either(one, other):
+    """OR: TRUE if one side is, else UNKNOWN if one side is."""
+    return lambda row: True if True in (one(row), other(row)) else None if None in (one(row), other(row)) else False
+
+
+def _known(*names):
+    """A test of some columns, UNKNOWN where one of them is missing."""
+    return lambda test: lambda row: None if any(row[n] is None for n in names) else test(*(row[n] for n in names))
+
+
 def _exactly(name):
     return lambda row: None if row[name] is None else Fraction(row[name])
 
@@ -186,16 +206,33 @@ SIGNS = {
 def _compare(t):
     (left, x), sign, (right, y) = t
     holds = SIGNS[sign]
-    return f"{left} {sign} {right}", lambda row: x(row) is not None and y(row) is not None and holds(x(row), y(row))
+    return f"{left} {sign} {right}", _both(holds)(x, y)
 
 
 def _between(t):
     (middle, x), (low, y), (high, z) = t
+    return f"{middle} BETWEEN {low} AND {high}", both(_both(SIGNS[">="])(x, y), _both(SIGNS["<="])(x, z))
+
+
+def _listed(x):
+    return lambda row: None if x(row) is None else x(row) in (0, 3, Fraction(-1, 2), 17)
+
+
+def _letter(test):
+    """A test of CASE WHEN f THEN 'a' WHEN b > 3 THEN 'b' END."""
 
     def holds(row):
-        return None not in (x(row), y(row), z(row)) and y(row) <= x(row) <= z(row)
+        letter = "a" if row["f"] else "b" if row["b"] is not None and row["b"] > 3 else None
+        return None if letter is None else test(letter)
 
-    return f"{middle} BETWEEN {low} AND {high}", holds
+    return holds
+
+
+def _first_of_two(row):
+    """CASE WHEN b > 3 THEN f ELSE b = 1 END."""
+    if row["b"] is not None and row["b"] > 3:
+        return row["f"]
+    return None if row["b"] is None else row["b"] == 1
 
 
 def conditions(inner):
@@ -204,31 +241,35 @@ def conditions(inner):
         st.tuples(inner, st.sampled_from(list(SIGNS)), inner).map(_compare),
         st.tuples(inner, inner, inner).map(_between),
         inner.map(lambda t: (f"{t[0]} IS NULL", lambda row: t[1](row) is None)),
-        inner.map(lambda t: (f"{t[0]} IN (0, 3, -0.5, 17)", lambda row: t[1](row) in (0, 3, Fraction(-1, 2), 17))),
+        inner.map(lambda t: (f"{t[0]} IN (0, 3, -0.5, 17)", _listed(t[1]))),
         st.sampled_from(
             [
-                ("f", lambda row: row["f"] is True),
-                ("s = t", lambda row: row["s"] is not None and row["s"] == row["t"]),
-                ("s <> t", lambda row: None not in (row["s"], row["t"]) and row["s"] != row["t"]),
-                ("d <= e", lambda row: None not in (row["d"], row["e"]) and row["d"] <= row["e"]),
-                (
-                    "d + 366 > e",
-                    lambda row: None not in (row["d"], row["e"]) and row["d"].toordinal() + 366 > row["e"].toordinal(),
-                ),
-                ("'2000-02-29' = d", lambda row: row["d"] == day(2000, 2, 29)),
-                (
-                    "CASE WHEN b > 3 THEN f ELSE b = 1 END",
-                    lambda row: (row["f"] is True) if (row["b"] or 0) > 3 else row["b"] == 1,
-                ),
+                ("f", _known("f")(bool)),
+                ("f IN (FALSE)", _known("f")(lambda f: not f)),
+                ("s = t", _known("s", "t")(lambda s, t: s == t)),
+                ("s <> t", _known("s", "t")(lambda s, t: s != t)),
+                ("s LIKE '%Y'", _known("s")(lambda s: s.endswith("Y"))),
+                ("d <= e", _known("d", "e")(lambda d, e: d <= e)),
+                ("d + 366 > e", _known("d", "e")(lambda d, e: d.toordinal() + 366 > e.toordinal())),
+                ("'2000-02-29' = d", _known("d")(lambda d: d == day(2000, 2, 29))),
+                ("b > 9000000000000000000", _known("b")(lambda b: False)),
+                ("b IN (0.5)", _known("b")(lambda b: False)),
+                ("b < 9000000000000000000", _known("b")(lambda b: True)),
+                ("(b < 5) = f", _known("b", "f")(lambda b, f: (b < 5) == f)),
+                ("(b < 5) IS NULL", lambda row: row["b"] is None),
+                ("CASE WHEN f THEN 'a' WHEN b > 3 THEN 'b' END IN ('a', 'c')", _letter(lambda it: it == "a")),
+                ("CASE WHEN f THEN 'a' WHEN b > 3 THEN 'b' END LIKE 'b%'", _letter(lambda it: it == "b")),
+                ("CASE WHEN b > 3 THEN f ELSE b = 1 END", _first_of_two),
             ]
         ),
     )
     return st.one_of(
         atoms,
-        atoms.map(lambda t: (f"NOT ({t[0]})", lambda row: not t[1](row))),
-        st.tuples(atoms, atoms).map(lambda t: (f"({t[0][0]} OR {t[1][0]})", lambda row: t[0][1](row) or t[1][1](row))),
+        atoms.map(lambda t: (f"NOT ({t[0]})", negated(t[1]))),
+        st.tuples(atoms, atoms).map(lambda t: (f"({t[0][0]} OR {t[1][0]})", either(t[0][1], t[1][1]))),
+        st.tuples(atoms, atoms).map(lambda t: (f"({t[0][0]} AND {t[1][0]})", both(t[0][1], t[1][1]))),
         st.tuples(atoms, atoms).map(
-            lambda t: (f"({t[0][0]} AND {t[1][0]})", lambda row: t[0][1](row) and t[1][1](row))
+            lambda t: (f"NOT ({t[0][0]} AND NOT {t[1][0]})", negated(both(t[0][1], negated(t[1][1]))))
         ),
     )
 

@@ -60,7 +60,7 @@ def test_a_condition_on_expressions_holds_where_its_meaning_does(where, rows):
     text, meaning = where
     holds = evaluator(read(text, lambda where: condition(where, DECLARED)))
     for row in rows:
-        assert holds(expressions.as_stored(row)) == bool(meaning(row)), (text, row)
+        assert holds(expressions.as_stored(row)) is meaning(row), (text, row)
 
 
 ROWS = expressions.EDGES
@@ -124,7 +124,9 @@ def test_every_engine_computes_the_integers_that_python_does(engine, texts):
         assert people.found(source, requests.mean(clamped(text))) == total(text, known), text
         where = f"{text} > 0"
         holds = evaluator(condition(where, DECLARED))
-        assert people.found(source, requests.count(f"NOT {where}")) == (sum(not holds(row) for row in STORED),), text
+        assert people.found(source, requests.count(f"NOT {where}")) == (sum(holds(row) is False for row in STORED),), (
+            text
+        )
 
 
 @pytest.mark.parametrize("engine", ["postgres", "spark"])
@@ -218,7 +220,7 @@ def test_the_rows_of_a_stream_and_a_live_table_are_asked_about_expressions():
     speed = requests.sum("miles / hours", low=0, high=20, step="0.5")
     for source in (stream, live):
         assert people.found(source, speed) == (30 + 5,), "15 and 7/3, in halves"
-        assert people.found(source, requests.count("NOT miles > 5 * hours")) == (2,)
+        assert people.found(source, requests.count("NOT miles > 5 * hours")) == (1,)
 
 
 def test_a_quotient_by_a_negative_number_is_negative():

@@ -245,7 +245,7 @@ def test_instants_are_compared_and_have_the_parts_of_their_wall_clock(engine):
         "at = '2013-11-03T01:30:00-05:00'": 1,
         "at IN ('2013-11-03T01:30:00-05:00', '2013-03-10T07:00:00Z')": 2,
         "at BETWEEN '2013-03-10' AND '2013-07-04'": 3,
-        "NOT at BETWEEN '2013-03-10' AND '2013-07-04'": 3,
+        "NOT at BETWEEN '2013-03-10' AND '2013-07-04'": 2,
         "at IS NULL": 1,
         "at <> '2013-03-10T07:00:00Z'": 4,
         "HOUR(at) = 1": 3,

@@ -114,7 +114,9 @@ def _keys(rows):
 EVALUATED = {
     cp.count(): len,
     cp.count("n >= 3"): lambda rows: sum(n >= 3 for n in _numbers(rows)),
-    cp.count("NOT (state = 'a' OR n = 0)"): lambda rows: sum(r["state"] != "a" and r["n"] != 0 for *_, r in rows),
+    cp.count("NOT (state = 'a' OR n = 0)"): lambda rows: sum(
+        r["state"] not in ("a", None) and r["n"] not in (0, None) for *_, r in rows
+    ),
     cp.count_distinct(): lambda rows: len({who for who, *_ in rows}),
     cp.count_distinct("state = 'a'"): lambda rows: len({who for who, _, r in rows if r["state"] == "a"}),
     cp.sum("n"): lambda rows: sum(_numbers(rows)),

@@ -134,6 +134,9 @@ def test_extremes_and_quantiles_of_groups_are_those_of_duckdb_where_each_value_h
         ("EXTRACT(quarter FROM f.day)", range(1, 5)),
         ("CASE WHEN NOT delay > 3 THEN 'early' WHEN late THEN 'late' ELSE 'other' END", ["early", "late", "other"]),
         ("CASE WHEN delay NOT BETWEEN -5 AND 5 THEN 1 END", [1]),
+        ("delay > 0", [False, True]),
+        ("NOT late OR delay > 3", [False, True]),
+        ("CASE WHEN month = 1 THEN late ELSE delay > 0 END", [False, True]),
     ],
 )
 @settings(max_examples=15)

@@ -153,8 +153,6 @@ REFUSED = [
     ("SELECT x, COUNT(*) FROM t GROUP BY GROUPING SETS ((x), ())", "GROUPING SETS"),
     ("SELECT x, COUNT(*) FROM t GROUP BY x + 1", "raw column in SELECT"),
     ("SELECT COUNT(*) FROM t GROUP BY 1", "GROUP BY of an aggregate"),
-    ("SELECT x > 3, COUNT(*) FROM t GROUP BY x > 3", "GROUP BY of a condition"),
-    ("SELECT COUNT(*) FROM t GROUP BY CASE WHEN x > 3 THEN late END", "GROUP BY of a condition"),
     ("SELECT COUNT(*) FROM t GROUP BY random()", "RANDOM in an expression"),
     ("SELECT x, COUNT(*) FROM t GROUP BY 3", "output of this number"),
     ("SELECT x, COUNT(*) FROM t GROUP BY 0", "output of this number"),
@@ -182,8 +180,6 @@ REFUSED = [
     ("SELECT COUNT(*) AS n FROM t ORDER BY n", "HAVING, ORDER BY or LIMIT without GROUP BY"),
     ("SELECT COUNT(*) AS n FROM t LIMIT 0", "HAVING, ORDER BY or LIMIT without GROUP BY"),
     # WHERE
-    ("SELECT COUNT(*) FROM t WHERE NOT CASE WHEN x THEN y END", "NOT before this"),
-    ("SELECT COUNT(*) FROM t WHERE NOT TRUE", "NOT before this"),
     ("SELECT COUNT(*) FROM t WHERE y = 'a' 'b'", "CONCAT in an expression"),
     # sizes
     ("SELECT COUNT(*) FROM t WHERE " + "(" * 30 + "x = 1" + ")" * 30, "nesting deeper than 20"),
@@ -198,7 +194,6 @@ REFUSED = [
     ("SELECT COUNT(*) FROM t HAVING", "such sentence"),
     ("SELECT COUNT(*) FROM t ORDER BY", "such sentence"),
     ("SELECT COUNT(*) FROM t GROUP BY", "GROUP BY of nothing"),
-    ("SELECT COUNT(*) FROM t WHERE ORDER", "expression of this form"),
     ("SELECT COUNT(*) FROM FROM t", "table but a source by its name"),
 ]
 
@@ -287,21 +282,6 @@ pieces = st.recursive(
 built = st.tuples(pieces, pieces, pieces, pieces, pieces).map(
     lambda it: f"SELECT {it[0]}, {it[1]} AS n FROM t WHERE {it[2]} GROUP BY {it[0]} HAVING {it[3]} ORDER BY {it[4]}"
 )
-
-
-def nested(case, times, inner="x"):
-    """A CASE in a CASE in a CASE."""
-    for _ in range(times):
-        inner = case.format(inner)
-    return f"SELECT COUNT(*) FROM t WHERE {inner} = 1"
-
-
-@pytest.mark.parametrize("opposite", ["{} NOT BETWEEN 1 AND 2", "{} NOT IN (1, 2)", "NOT {} LIKE 'a%'"])
-def test_opposites_that_double_a_text_at_every_level_are_refused_before_they_fill_the_memory(opposite):
-    case = f"CASE WHEN {opposite} THEN 1 ELSE 0 END"
-    assert isinstance(sql(nested(case, 3)), SQLQuery)
-    with pytest.raises(UnsupportedSQL, match="more than 10000 operations"):
-        sql(nested(case, 19))
 
 
 @settings(max_examples=300)

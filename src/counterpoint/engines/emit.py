@@ -1,16 +1,16 @@
-"""Conditions and terms in SQL: one sqlglot tree for each, in an engine's dialect.
+"""Conditions and terms as SQL: one sqlglot tree for each, in an engine's dialect.
 
-Arithmetic is done in wide integers, which every intermediate result fits (`quantities.LARGEST`); what is grouped or
-added up is cast back to 64 bits. The only division is of a number that is at least 0 by one that is at least 1, so that
-every engine rounds it the same way. Texts and truth values are compared as they are.
+The three truth values are SQL's own, so AND, OR, NOT and CASE are written as they are; `expressions.evaluate` says what
+each engine must compute. Arithmetic is done in wide integers, which every intermediate result fits
+(`quantities.LARGEST`); what is grouped or added up is cast back to 64 bits. The only division is of a number that is at
+least 0 by one that is at least 1, so every engine rounds it the same way.
 
->>> from counterpoint.schema.expressions.tree import Between
+>>> from counterpoint.schema.expressions.tree import Between, Constant, FloorDivide, Not, Plus
 >>> from counterpoint.engines.duckdb import DUCKDB
 >>> from counterpoint.engines.postgres import POSTGRES
->>> from counterpoint.schema.expressions.tree import Constant, Plus, FloorDivide
->>> print(written_condition(Not(Between(Plus(0, Constant(7)), 3, None)), DUCKDB, total=False).sql(DUCKDB.name))
-NOT COALESCE((CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3, FALSE)
->>> print(written_term(FloorDivide(0, 1), POSTGRES).sql(POSTGRES.name))
+>>> print(emit_condition(Not(Between(Plus(0, Constant(7)), 3, None)), DUCKDB).sql(DUCKDB.name))
+NOT (CAST(c0 AS INT128) + CAST('7' AS INT128)) >= 3
+>>> print(emit_term(FloorDivide(0, 1), POSTGRES).sql(POSTGRES.name))
 CAST(DIV(CAST(c0 AS DECIMAL), CAST(c1 AS DECIMAL)) AS BIGINT)
 """
 
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 from counterpoint.engines.dialect import Dialect
 from counterpoint.schema.columns import Key
+from counterpoint.schema.expressions.evaluate import value_test
 from counterpoint.schema.expressions.tree import (
     And,
     AsBoolean,
     BeforePin,
     Between,
     Case,
+    CaseCondition,
     CaseText,
     Condition,
     Constant,
@@ -48,31 +50,47 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
-def written_condition(condition: Condition, dialect: Dialect, *, total: bool) -> "exp.Expr":
-    """A condition in SQL. Under a NOT it must be `total`: an unknown (NULL) must become FALSE before it is negated.
+def emit_condition(condition: Condition, dialect: Dialect) -> "exp.Expr":
+    """A condition in SQL: TRUE, FALSE or NULL of each row."""
+    from sqlglot import exp  # noqa: PLC0415
 
-    Elsewhere AND, OR and WHERE treat unknown as false (they are monotone), and the engine can use the bare comparison
-    to skip rows.
+    match condition:
+        case And(parts):
+            every = [emit_condition(part, dialect) for part in parts]
+            return exp.and_(*every, copy=False) if every else exp.true()
+        case Or(parts):
+            some = [emit_condition(part, dialect) for part in parts]
+            return exp.or_(*some, copy=False) if some else exp.false()
+        case Not(part):
+            return exp.not_(emit_condition(part, dialect), copy=False)
+        case CaseCondition(cases, otherwise):
+            given = [(when, None if then is None else emit_condition(then, dialect)) for when, then in cases]
+            return _case(given, None if otherwise is None else emit_condition(otherwise, dialect), dialect)
+        case IsNull(term):
+            return exp.Is(this=_compared(term, dialect), expression=exp.Null())
+        case Equal(left, right):
+            return exp.EQ(this=_compared(left, dialect), expression=_compared(right, dialect))
+        case In(CaseText() as text) | Like(CaseText() as text) | MaxLength(CaseText() as text):
+            return _of_literals(condition, text, dialect)
+        case _:
+            return _comparison(condition, dialect)
+
+
+def _of_literals(condition: In | Like | MaxLength, text: CaseText, dialect: Dialect) -> "exp.Expr":
+    """A condition on a CASE of literals: the CASE of its truth values, which are computed here.
+
+    WHERE CASE WHEN x THEN 'a' END IN ('a'), or LIKE 'a', keeps rows whose CASE is missing in DuckDB 2.0.
     """
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(condition, And):
-        parts = [written_condition(part, dialect, total=total) for part in condition.parts]
-        return exp.and_(*parts, copy=False) if parts else exp.true()
-    if isinstance(condition, Or):
-        parts = [written_condition(part, dialect, total=total) for part in condition.parts]
-        return exp.or_(*parts, copy=False) if parts else exp.false()
-    if isinstance(condition, Not):
-        return exp.not_(written_condition(condition.part, dialect, total=True), copy=False)
-    if isinstance(condition, IsNull):
-        return exp.Is(this=_compared(condition.column, dialect), expression=exp.Null())
-    bare = _comparison(condition, dialect)
-    # DuckDB 2.0 lets rows pass WHERE CASE ... THEN 'text' END IN ('text') whose CASE is missing
-    chosen_text = isinstance(condition, In) and isinstance(condition.column, CaseText)
-    return exp.Coalesce(this=bare, expressions=[exp.false()]) if total or chosen_text else bare
+    holds = value_test(condition)
+    truths = {True: exp.true(), False: exp.false(), None: exp.null()}
+    return _case(
+        [(when, truths[holds(then)].copy()) for when, then in text.cases], truths[holds(text.otherwise)], dialect
+    )
 
 
-def written_term(term: Term, dialect: Dialect) -> "exp.Expr":
+def emit_term(term: Term, dialect: Dialect) -> "exp.Expr":
     """A term in SQL, as a column has it: an integer of 64 bits, a text or a truth value."""
     from sqlglot import exp  # noqa: PLC0415
 
@@ -81,35 +99,41 @@ def written_term(term: Term, dialect: Dialect) -> "exp.Expr":
     return exp.cast(_compared(term, dialect), "BIGINT", dialect=dialect.name)
 
 
-def _comparison(
-    condition: In | Between | Like | MaxLength | Equal | BeforePin | NotEnded, dialect: Dialect
-) -> "exp.Expr":
+def _comparison(condition: In | Between | Like | MaxLength | BeforePin | NotEnded, dialect: Dialect) -> "exp.Expr":
     from sqlglot import exp  # noqa: PLC0415
 
-    if isinstance(condition, Equal):
-        return exp.EQ(this=_compared(condition.left, dialect), expression=_compared(condition.right, dialect))
     column = _compared(condition.column, dialect)
-    if isinstance(condition, BeforePin):
-        return exp.LT(this=column, expression=exp.Placeholder())
-    if isinstance(condition, NotEnded):
-        return exp.GTE(this=column, expression=exp.Placeholder())
-    if isinstance(condition, Like):
-        if dialect.like_backtracks:  # an exploding running time would reveal a row
-            return exp.RegexpLike(this=column, expression=exp.Literal.string(steady_pattern(condition.pattern)))
-        return exp.Like(this=column, expression=exp.Literal.string(condition.pattern))
-    if isinstance(condition, MaxLength):
-        return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(condition.longest))
-    if isinstance(condition, In):
-        keys = [_literal(key) for key in condition.keys]
-        return exp.In(this=column, expressions=keys) if keys else exp.false()
-    low, high = condition.low, condition.high
-    if low is not None and high is not None:
-        return exp.Between(this=column, low=_literal(low), high=_literal(high))
-    if low is None and high is None:
-        return exp.not_(exp.Is(this=column, expression=exp.Null()))
-    if low is None:
-        return exp.LTE(this=column, expression=_literal(high))  # type: ignore[arg-type]
-    return exp.GTE(this=column, expression=_literal(low))
+    match condition:
+        case BeforePin():
+            return exp.LT(this=column, expression=exp.Placeholder())
+        case NotEnded():
+            return exp.GTE(this=column, expression=exp.Placeholder())
+        case Like(_, pattern) if dialect.like_backtracks:  # an exploding running time would reveal a row
+            return exp.RegexpLike(this=column, expression=exp.Literal.string(steady_pattern(pattern)))
+        case Like(_, pattern):
+            return exp.Like(this=column, expression=exp.Literal.string(pattern))
+        case MaxLength(_, longest):
+            return exp.LTE(this=exp.Anonymous(this="LENGTH", expressions=[column]), expression=_literal(longest))
+        case In(_, ()):
+            return _unless_missing(column, holds=False)
+        case In(_, keys):
+            return exp.In(this=column, expressions=[_literal(key) for key in keys])
+        case Between(_, None, None):
+            return _unless_missing(column, holds=True)
+        case Between(_, None, int(high)):
+            return exp.LTE(this=column, expression=_literal(high))
+        case Between(_, int(low), None):
+            return exp.GTE(this=column, expression=_literal(low))
+        case Between(_, low, high):
+            return exp.Between(this=column, low=exp.convert(low), high=exp.convert(high))
+
+
+def _unless_missing(column: "exp.Expr", *, holds: bool) -> "exp.Expr":
+    """TRUE or FALSE where a term is there, NULL where it is missing."""
+    from sqlglot import exp  # noqa: PLC0415
+
+    there = exp.not_(exp.Is(this=column, expression=exp.Null()), copy=False)
+    return exp.Case(ifs=[exp.If(this=there, true=exp.convert(holds))])
 
 
 def _compared(term: Term, dialect: Dialect) -> "exp.Expr":
@@ -123,7 +147,7 @@ def _compared(term: Term, dialect: Dialect) -> "exp.Expr":
             texts = [(condition, None if text is None else _literal(text)) for condition, text in cases]
             return _case(texts, None if otherwise is None else _literal(otherwise), dialect)
         case AsBoolean(condition):
-            return written_condition(condition, dialect, total=True)
+            return exp.paren(emit_condition(condition, dialect), copy=False)
         case _:
             return _wide(term, dialect)
 
@@ -185,7 +209,7 @@ def _case(
     from sqlglot import exp  # noqa: PLC0415
 
     ifs = [
-        exp.If(this=written_condition(condition, dialect, total=False), true=exp.Null() if value is None else value)
+        exp.If(this=emit_condition(condition, dialect), true=exp.Null() if value is None else value)
         for condition, value in cases
     ]
     return exp.Case(ifs=ifs, default=otherwise)

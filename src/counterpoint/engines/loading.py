@@ -23,7 +23,7 @@ None
 from math import ceil, floor
 
 from counterpoint.engines.dialect import Dialect
-from counterpoint.engines.emit import written_term
+from counterpoint.engines.emit import emit_term
 from counterpoint.engines.loading_times import TIMES, ZONED, stored_day, stored_instant
 from counterpoint.engines.unit_key_sql import SMALL, SPELLED_OUT, owner, shortened, unit_column, unit_spelled
 from counterpoint.errors import InvalidParameter
@@ -176,7 +176,7 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
     """
     query = _converted(declared, kinds, given, dialect, hashed=hashed)
     for place, computed in declared.derived:  # each may read those before it
-        value = written_term(computed.term, dialect).sql(dialect=dialect.name)
+        value = emit_term(computed.term, dialect).sql(dialect=dialect.name)
         value = dialect.written(value) if computed.column.kind == "text" else value
         query = f"SELECT stored.*, {value} AS c{place} FROM ({query}) AS stored"
     return query

@@ -41,7 +41,7 @@ from counterpoint.queries.plan import (
     joined,
     narrowed,
 )
-from counterpoint.schema.expressions.evaluate import Reading, StoredRow, Test, evaluator, term_reader
+from counterpoint.schema.expressions.evaluate import Predicate, StoredRow, TermReader, evaluator, term_reader
 from counterpoint.schema.expressions.tree import And, BeforePin, Between, Condition, NotEnded
 
 _T = TypeVar("_T")
@@ -245,10 +245,10 @@ def _adders(adds: Adds, only: Condition | None = None) -> list[_Adder]:
     if isinstance(adds, ColumnTotal):
         value = term_reader(adds.column)
         return [_Adder(partial(_power, value, holds, power)) for power in adds.powers]
-    return [_Adder(lambda row: int(holds(row)), unit=not isinstance(adds, Rows))]
+    return [_Adder(lambda row: int(holds(row) is True), unit=not isinstance(adds, Rows))]
 
 
-def _power(value: Reading, holds: Test, power: int, row: StoredRow) -> int:
+def _power(value: TermReader, holds: Predicate, power: int, row: StoredRow) -> int:
     found = value(row) if holds(row) else None
     return 0 if found is None else int(found) ** power
 

@@ -23,7 +23,7 @@ times for 1000 over 100,000). `tally` reads the rows that the statement returned
 >>> print(statement(QueryPlan(ColumnTotal(0, 9), ((9,),), Between(1, 18, None)), "rows"))
 SELECT COALESCE(SUM(c0), 0) FROM rows WHERE c1 >= 18
 >>> print(statement(QueryPlan(Rows(), ((1,),), Not(In(2, ("it's",)))), "rows", dialect=SPARK))
-SELECT COUNT(*) FROM rows WHERE NOT COALESCE(c2 IN ('it\'s'), FALSE)
+SELECT COUNT(*) FROM rows WHERE NOT c2 IN ('it\'s')
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -37,7 +37,7 @@ from msgspec.structs import replace
 
 from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.duckdb import DUCKDB
-from counterpoint.engines.emit import cast_to_wide, written_condition, written_term
+from counterpoint.engines.emit import cast_to_wide, emit_condition, emit_term
 from counterpoint.queries.sensitivity import Corner, Groups
 from counterpoint.schema.columns import Key
 from counterpoint.schema.expressions.tree import And, Condition, In, IsNull, Not, Term, columns_of
@@ -207,7 +207,7 @@ def statement(plan: QueryPlan, table: str, within: Condition | None = None, dial
     source = exp.select().from_(table, dialect=dialect.name)
     if conditions:
         every = And(tuple(conditions))
-        written = written_condition(every, dialect, total=False)
+        written = emit_condition(every, dialect)
         source = source.where(written if _conjuncts(every) < MANY else _as_one(written))
     return _grouped(plan, source, dialect).sql(dialect=dialect.name)
 
@@ -295,7 +295,7 @@ def narrowed(table: str, within: Condition | None, dialect: Dialect = DUCKDB) ->
 
     source = exp.select("*").from_(table)
     if within is not None:
-        source = source.where(written_condition(within, dialect, total=False))
+        source = source.where(emit_condition(within, dialect))
     return source.sql(dialect=dialect.name)
 
 
@@ -305,7 +305,7 @@ def _grouped(plan: QueryPlan, source: "exp.Select", dialect: Dialect) -> "exp.Se
 
     if plan.cells is None:
         return source.select(*_aggregates(plan, dialect))
-    columns = [written_term(term, dialect) for term in plan.cells.columns]
+    columns = [emit_term(term, dialect) for term in plan.cells.columns]
     grouped = [str(place + 1) for place in range(len(columns))]
     if isinstance(plan.cells, ByKeys | ByFound):
         return source.select(*columns, *_aggregates(plan, dialect)).group_by(*grouped)
@@ -349,7 +349,7 @@ def _aggregates(plan: QueryPlan, dialect: Dialect, only: Condition | None = None
     def where_counted(value: "exp.Expr") -> "exp.Expr":
         if only is None:
             return value
-        return exp.Case(ifs=[exp.If(this=written_condition(only, dialect, total=False), true=value)])
+        return exp.Case(ifs=[exp.If(this=emit_condition(only, dialect), true=value)])
 
     if isinstance(plan.adds, Together):
         return [aggregate for part in plan.adds.plans for aggregate in _aggregates(part, dialect, part.condition)]
@@ -357,7 +357,7 @@ def _aggregates(plan: QueryPlan, dialect: Dialect, only: Condition | None = None
         return [exp.Count(this=exp.Star() if only is None else where_counted(exp.Literal.number(1)))]
     if isinstance(plan.adds, Units):
         return [exp.Count(this=exp.Distinct(expressions=[where_counted(exp.column("u"))]))]
-    column = where_counted(written_term(plan.adds.column, dialect))
+    column = where_counted(emit_term(plan.adds.column, dialect))
     return [_total(column, plan.adds.farthest, power, dialect) for power in plan.adds.powers]
 
 

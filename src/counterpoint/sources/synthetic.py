@@ -20,7 +20,7 @@ from counterpoint.engines.duckdb import EmbeddedEngine, empty_engine
 from counterpoint.engines.sampling import column_array, stored_kind
 from counterpoint.schema.columns import Column, Key
 from counterpoint.schema.declaration import Declaration
-from counterpoint.schema.expressions.evaluate import Reading, term_reader
+from counterpoint.schema.expressions.evaluate import TermReader, term_reader
 
 UNITS = 1_000
 """How many units are made up."""
@@ -54,7 +54,7 @@ def _rows_of(unit: int, declared: Declaration, coins: Coins) -> list[tuple[Key |
     ]
 
 
-def _with(row: tuple[Key | None, ...], computed: Sequence[tuple[int, Reading]]) -> tuple[Key | None, ...]:
+def _with(row: tuple[Key | None, ...], computed: Sequence[tuple[int, TermReader]]) -> tuple[Key | None, ...]:
     """The row with its derived columns, each of which may read those before it."""
     values = list(row)
     for place, read in computed:

@@ -25,7 +25,6 @@ from counterpoint.queries.quantiles import quantile
 from counterpoint.queries.request import Request
 from counterpoint.queries.variance import stdev, variance
 from counterpoint.schema.columns import KeyOrTuple
-from counterpoint.sql_requests.logic import both, value_name, where_text
 from counterpoint.sql_requests.parse import Scope, function_name, only, unsupported
 
 if TYPE_CHECKING:
@@ -55,12 +54,22 @@ class Aggregate:
         return self.make(both(where, self.only), by, keys)
 
 
+def both(*conditions: str | None) -> str | None:
+    """The text of all these conditions together; None if there are none.
+
+    >>> both("a = 1 OR b = 1", None, "c = 1"), both(None)
+    ('(a = 1 OR b = 1) AND (c = 1)', None)
+    """
+    given = [condition for condition in conditions if condition is not None]
+    return " AND ".join(f"({one})" for one in given) if len(given) > 1 else given[0] if given else None
+
+
 def read_aggregate(node: "exp.Expr", scope: Scope) -> Aggregate:
     """The aggregate that a node is, or a refusal by its name."""
     if node.key == "filter":
         condition = only(only(node, "this", "expression").expression, "this").this
         inner = read_aggregate(node.this, scope)
-        return Aggregate(inner.make, both(inner.only, where_text(scope.unaliased(condition))), inner.unit)
+        return Aggregate(inner.make, both(inner.only, scope.text(condition)), inner.unit)
     reader = _READERS.get(node.key)
     if reader is None:
         raise _unknown(node)
@@ -80,7 +89,7 @@ def _count(node: "exp.Expr", scope: Scope) -> Aggregate:
         return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys))
     if counted.key == "distinct":
         return _count_units(counted, node, scope)
-    present = where_text(scope.unaliased(_present(counted)))
+    present = scope.text(_present(counted))
     return Aggregate(lambda where, by, keys: count(where) if by is None else count(where, by=by, keys=keys), present)
 
 
@@ -104,14 +113,14 @@ def _of_a_column(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Ag
     """An aggregate of one column that takes `by`."""
 
     def read(node: "exp.Expr", scope: Scope) -> Aggregate:
-        column = value_name(only(node, "this").this, scope)
+        column = scope.value(only(node, "this").this)
         return Aggregate(lambda where, by, keys: ask(column, where, by, keys))
 
     return read
 
 
 def _quantile_of(column: "exp.Expr", share: str, scope: Scope) -> Aggregate:
-    name = value_name(column, scope)
+    name = scope.value(column)
 
     quantile(name, share)  # which checks the share
     return Aggregate(lambda where, by, keys: quantile(name, share, None, where, by=by, keys=keys))
@@ -121,7 +130,7 @@ def _extreme(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Aggreg
     """MIN or MAX: a value at a small rank, since one row decides what the smallest and the largest are."""
 
     def read(node: "exp.Expr", scope: Scope) -> Aggregate:
-        column = value_name(only(node, "this").this, scope)
+        column = scope.value(only(node, "this").this)
         return Aggregate(lambda where, by, keys: ask(column, None, None, where, by=by, keys=keys))
 
     return read

@@ -35,7 +35,7 @@ from typing import TYPE_CHECKING, Any
 
 from counterpoint.errors import InvalidRequest, UnsupportedSQL
 from counterpoint.schema.columns import readable
-from counterpoint.schema.expressions.syntax import DEEPEST, LONGEST, MOST_TOKENS
+from counterpoint.schema.expressions.syntax import ALLOWED, DEEPEST, LONGEST, MOST_TOKENS
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -196,6 +196,28 @@ def written(node: "exp.Expr") -> str:
         ) from None
 
 
+_SIGNS = "eq neq lt lte gt gte and or not is in between like boolean"
+_VALUES = "column identifier literal null paren neg add sub mul div case if coalesce abs"
+_KNOWN = {*_SIGNS.split(), *_VALUES.split(), *["year", "quarter", "month", "day", "dayofweekiso", "hour"]}
+"""The nodes of the language of `where`, besides CLAMP and DATE. WEEKDAY is left out: DuckDB's counts from Sunday."""
+
+
+def _as_requests_write(node: "exp.Expr") -> "exp.Expr":
+    """DATE '2024-02-29' is '2024-02-29' in a request, and EXTRACT(month FROM day) is MONTH(day)."""
+    from sqlglot import exp  # noqa: PLC0415 - as above
+
+    parts = {
+        **{"YEAR": exp.Year, "QUARTER": exp.Quarter, "MONTH": exp.Month, "DAY": exp.Day},
+        **{"ISODOW": exp.DayOfWeekIso, "HOUR": exp.Hour},
+    }
+    if node.key == "extract" and node.name.upper() in parts:
+        return parts[node.name.upper()](this=only(node, "this", "expression").expression)
+    if node.key == "date":  # which the parser's own writer spells as a CAST
+        return exp.Anonymous(this="DATE", expressions=[only(node, "this").this])
+    dated = node.key == "cast" and node.this.key == "literal" and node.this.is_string
+    return node.this if dated and node.args["to"].is_type("date") else node
+
+
 _LEFT = "write LEFT JOIN name USING (key): a row that finds nothing keeps its place, and the columns are missing there"
 
 
@@ -265,7 +287,19 @@ class Scope:
         source = dict(self.called)[of.name]
         return str(node.name) if of.name == self.called[0][0] else f"{source}.{node.name}"
 
-    def unaliased(self, tree: "exp.Expr") -> "exp.Expr":
+    def text(self, node: "exp.Expr") -> str:
+        """A condition or an expression as a request writes it; its nodes must be in the language of `where`."""
+        tree = self._unaliased(node).transform(_as_requests_write)
+        for part in tree.walk():
+            if part.key not in _KNOWN and not (part.key == "anonymous" and str(part.this).upper() in ("CLAMP", "DATE")):
+                raise unsupported(f"{function_name(part)} in an expression", part, ALLOWED.replace("WEEKDAY", "ISODOW"))
+        return written(tree)
+
+    def value(self, node: "exp.Expr") -> str:
+        """What a request calls a value of a row: the name of a column, or the text of an expression over columns."""
+        return self.column(node) if node.key == "column" else self.text(node)
+
+    def _unaliased(self, tree: "exp.Expr") -> "exp.Expr":
         """A copy of a tree whose columns have the names that requests write."""
         from sqlglot import exp  # noqa: PLC0415 - see `reading`
 

@@ -33,7 +33,6 @@ from counterpoint.queries.select import Select
 from counterpoint.schema.columns import MOST_KEYS
 from counterpoint.schema.expressions.syntax import operands
 from counterpoint.sql_requests.aggregates import KNOWN, Aggregate, Keys, is_aggregate, read_aggregate
-from counterpoint.sql_requests.logic import key_name, plain_text, where_text
 from counterpoint.sql_requests.parse import SHAPE, Scope, only, parsed, unsupported, written
 from counterpoint.sql_requests.query import Output, SQLQuery, read_having, read_limit, read_order
 
@@ -67,11 +66,11 @@ def _read(tree: "exp.Expr") -> SQLQuery:
     only(tree, *_CLAUSES)
     scope = Scope.read(tree)
     clause = tree.args.get("where")
-    condition = None if clause is None else scope.unaliased(only(clause, "this").this)
-    where = None if condition is None else where_text(condition)
+    condition = None if clause is None else only(clause, "this").this
+    where = None if condition is None else scope.text(condition)
     columns = tuple(_grouped(tree, scope))
     by = read_by(columns) if columns else None
-    groups = AskedRows(where, by, _listed(condition, columns))
+    groups = AskedRows(where, by, _listed(condition, columns, scope))
     selected = Outputs.read(tree, scope, columns, groups)
     having, order, limit = (tree.args.get(name) for name in ("having", "order", "limit"))
     query = SQLQuery(
@@ -152,7 +151,10 @@ class Outputs:
         """Which of the columns of GROUP BY a node is, if it is one."""
         if node.key == "star" or (node.key == "column" and node.this.key == "star"):
             return None
-        name = plain_text(node, self.scope)
+        try:
+            name = self.scope.value(node)
+        except InvalidRequest:  # it is an aggregate, or else it is refused as one that is not there
+            return None
         return self.by.index(name) if name in self.by else None
 
     def _aggregate(self, node: "exp.Expr") -> Aggregate:
@@ -224,7 +226,7 @@ def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[str]":
             node = node.this if node.key == "alias" else node  # noqa: PLW2901
         if any(map(is_aggregate, node.walk())):
             raise unsupported("GROUP BY of an aggregate", node, "group by columns, or by parts of dates")
-        yield key_name(node, scope)
+        yield scope.value(node)
 
 
 def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
@@ -235,9 +237,9 @@ def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
     return outputs[int(number) - 1]
 
 
-def _listed(condition: "exp.Expr | None", columns: tuple[str, ...]) -> Keys:
+def _listed(condition: "exp.Expr | None", columns: tuple[str, ...], scope: Scope) -> Keys:
     """The keys of these columns, if WHERE lists them for all of these, by IN or by =; None if it does not."""
-    lists = dict(_lists(condition)) if condition is not None else {}
+    lists = dict(_lists(condition, scope)) if condition is not None else {}
     if not columns or any(column not in lists for column in columns):
         return None
     values = [lists[column] for column in columns]
@@ -246,18 +248,14 @@ def _listed(condition: "exp.Expr | None", columns: tuple[str, ...]) -> Keys:
     return tuple(values[0]) if len(columns) == 1 else tuple(product(*values))
 
 
-def _lists(condition: "exp.Expr") -> "Iterator[tuple[str, list[bool | int | str]]]":
+def _lists(condition: "exp.Expr", scope: Scope) -> "Iterator[tuple[str, list[bool | int | str]]]":
     """Each column of which a part of WHERE lists the values, with these."""
     for part in operands(condition) if condition.key == "and" else [condition]:
         if part.key not in ("in", "eq") or part.this.key != "column" or part.args.get("negate"):
             continue
         keys = [_key(literal) for literal in (part.expressions if part.key == "in" else [part.expression])]
         if keys and None not in keys:
-            yield _dotted(part.this), list(dict.fromkeys(key for key in keys if key is not None))
-
-
-def _dotted(column: "exp.Expr") -> str:
-    return f"{column.args['table'].name}.{column.name}" if column.args.get("table") else str(column.name)
+            yield scope.column(part.this), list(dict.fromkeys(key for key in keys if key is not None))
 
 
 def _key(node: "exp.Expr") -> bool | int | str | None:

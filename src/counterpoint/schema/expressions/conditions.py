@@ -63,7 +63,6 @@ from counterpoint.schema.expressions.syntax import (
 )
 from counterpoint.schema.expressions.tree import (
     And,
-    AsBoolean,
     Condition,
     Equal,
     In,
@@ -73,7 +72,6 @@ from counterpoint.schema.expressions.tree import (
     Or,
     Term,
     exceeds,
-    present,
 )
 from counterpoint.schema.expressions.values import ValueReader, as_date, as_instant, clamped
 from counterpoint.schema.times import Date, is_day, spelled
@@ -143,9 +141,9 @@ class ConditionTyper:
         match found:
             case Numeric(quantity) | Dated(quantity) | Timed(quantity):
                 return quantities.missing(quantity)
-            case Textual(term) | Logical(_, term) if term is not None:
-                return IsNull(term)
-        raise InvalidRequest("a condition is true or false of every row, so IS NULL never holds of it: leave it out")
+            case Textual() | Logical():
+                return IsNull(found.term)
+        raise unknown(node)
 
     def comparison(self, node: "exp.Expr") -> Condition:
         """One of the signs between two values."""
@@ -180,8 +178,8 @@ class ConditionTyper:
                 )
             case Textual(term) if all(isinstance(value, TextLiteral) for value in values):
                 return In(term, tuple(value.text for value in values if isinstance(value, TextLiteral)))
-            case Logical(_, term) if term is not None and all(isinstance(value, TruthLiteral) for value in values):
-                return In(term, tuple(value.value for value in values if isinstance(value, TruthLiteral)))
+            case Logical() if all(isinstance(value, TruthLiteral) for value in values):
+                return In(row.term, tuple(value.value for value in values if isinstance(value, TruthLiteral)))
         raise _mismatch(node, row)
 
     def between(self, node: "exp.Expr") -> Condition:
@@ -223,7 +221,7 @@ def _compared(node: "exp.Expr", row: Operand, sign: str, other: Operand) -> Cond
             return quantities.compared(row.quantity, sign, as_instant(other, row))
         case Textual(), Textual() | TextLiteral():
             return _equality(node, row, sign, _text_is(row, other))
-        case (Logical(), Logical() | TruthLiteral()) if row.term is not None:
+        case Logical(), Logical() | TruthLiteral():
             return _equality(node, row, sign, _truth_is(row, other))
     raise _mismatch(node, row)
 
@@ -251,22 +249,13 @@ def _text_is(row: Textual, other: Textual | TextLiteral) -> Condition:
 
 
 def _truth_is(row: Logical, other: Logical | TruthLiteral) -> Condition:
-    assert row.term is not None
-    if isinstance(other, TruthLiteral):
-        return In(row.term, (other.value,))
-    if other.term is None:
-        raise _two_conditions()
-    return Equal(row.term, other.term)
+    return In(row.term, (other.value,)) if isinstance(other, TruthLiteral) else Equal(row.term, other.term)
 
 
 def _equality(node: "exp.Expr", row: Textual | Logical, sign: str, equal: Condition) -> Condition:
-    """Equality or its opposite, which holds of no missing value."""
     if sign not in ("eq", "neq"):
         raise _unordered(node, row)
-    if sign == "eq":
-        return equal
-    known = [equal.left, equal.right] if isinstance(equal, Equal) else [row.term]
-    return And((*(present(term) for term in known if term is not None), Not(equal)))
+    return equal if sign == "eq" else Not(equal)
 
 
 def _unordered(node: "exp.Expr", row: Operand) -> InvalidRequest:
@@ -283,7 +272,7 @@ def _mismatch(node: "exp.Expr", row: Operand) -> InvalidRequest:
             wanted = "a time, as '2013-03-10T14:30:00'"
         case Textual():
             wanted = "a 'text'"
-        case Logical(_, term) if term is not None:
+        case Logical(_, int()):
             wanted = "TRUE or FALSE"
         case Logical():
             return _two_conditions()
@@ -346,8 +335,8 @@ def _as_column(operand: Operand) -> Expression:
             return Expression(quantity.top.term, timestamp)
         case Textual(term, column, keys):
             return Expression(term, column or Category(keys or ()))
-        case Logical(condition, term):
-            return Expression(AsBoolean(condition) if term is None else term, Boolean())
+        case Logical():
+            return Expression(operand.term, Boolean())
     raise InvalidRequest("an expression needs a column: a literal is the same for every row")
 
 

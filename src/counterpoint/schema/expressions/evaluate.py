@@ -1,19 +1,20 @@
-r"""Conditions and terms evaluated in Python on one stored row, as an engine does on many.
+"""Conditions and terms computed in Python on one stored row: the reference for every engine.
 
-Both follow the same rules: a comparison with a missing value is false, and NOT negates its operand, so every condition
-is true or false of every row. Mechanisms that follow a request read single items this way, as they arrive.
+A condition is True, False, or None where it is UNKNOWN; a term is None where it is missing. The tests compare each
+engine's SQL with this module on random trees and rows. Mechanisms that follow arriving items read them by it, and
+`queries.fallback` answers by it where an engine fails.
 
->>> from counterpoint.schema.expressions.tree import Not, In, Between
+>>> from counterpoint.schema.expressions.tree import Between, In, Not
 >>> adult = evaluator(Between(0, low=18, high=None))
->>> adult((40, "CA")), adult((None, "CA")), evaluator(Not(In(1, ("CA",))))((None, None))
-(True, False, True)
+>>> adult((40, "CA")), adult((None, "CA")), evaluator(Not(In(1, ("CA",))))((None, "NY"))
+(True, None, True)
 """
 
 import re
 from collections.abc import Callable, Sequence
 from datetime import date as Day  # noqa: N812
 from math import inf
-from operator import add, floordiv, itemgetter, mul
+from operator import add, eq, floordiv, itemgetter, mul
 from typing import Any, TypeAlias
 
 from counterpoint.schema.expressions.tree import (
@@ -22,6 +23,7 @@ from counterpoint.schema.expressions.tree import (
     BeforePin,
     Between,
     Case,
+    CaseCondition,
     CaseText,
     Condition,
     Constant,
@@ -44,8 +46,11 @@ from counterpoint.schema.expressions.tree import (
 StoredRow: TypeAlias = Sequence[Any]
 """The stored values of a row, column by column; None where one is missing."""
 
-Test: TypeAlias = Callable[[StoredRow], bool]
-Reading: TypeAlias = Callable[[StoredRow], Any]
+Truth: TypeAlias = bool | None
+"""TRUE, FALSE or UNKNOWN, which is None."""
+
+Predicate: TypeAlias = Callable[[StoredRow], Truth]
+TermReader: TypeAlias = Callable[[StoredRow], Any]
 
 _EPOCH = Day(1970, 1, 1).toordinal()
 _PARTS: dict[str, Callable[[Day], int]] = {
@@ -57,51 +62,80 @@ _PARTS: dict[str, Callable[[Day], int]] = {
 }
 
 
-def evaluator(condition: Condition) -> Test:
-    """A function that says of a stored row whether the condition holds; everything that can be done once is done here.
+def evaluator(condition: Condition) -> Predicate:
+    """A function that says of a stored row what a condition is; everything that can be done once is done here.
 
     >>> evaluator(Like(0, "a%b_"))(("a to bé",)), evaluator(Like(0, "a_"))(("a",))
     (True, False)
     """
     match condition:
         case And(parts):
-            every = tuple(map(evaluator, parts))
-            return lambda row: all(test(row) for test in every)
-        case Or(parts):
-            some = tuple(map(evaluator, parts))
-            return lambda row: any(test(row) for test in some)
+            return _conjunction(tuple(map(evaluator, parts)))
+        case Or(parts):  # by De Morgan's law
+            return _negation(_conjunction(tuple(_negation(evaluator(part)) for part in parts)))
         case Not(part):
-            negated = evaluator(part)
-            return lambda row: not negated(row)
+            return _negation(evaluator(part))
+        case CaseCondition(cases, otherwise):
+            branches = [(evaluator(when), _evaluator_or_unknown(then)) for when, then in cases]
+            return _first(branches, _evaluator_or_unknown(otherwise))
         case Equal(left, right):
-            one, other = term_reader(left), term_reader(right)
-            return lambda row: one(row) is not None and one(row) == other(row)
+            return _both(eq, left, right)
         case BeforePin() | NotEnded():
             raise TypeError("whether a row has arrived by a pin is for the source to say, not for its values")
         case _:
-            read, holds = term_reader(condition.column), _value_test(condition)
+            read, holds = term_reader(condition.column), value_test(condition)
             return lambda row: holds(read(row))
 
 
-def _value_test(condition: In | Between | Like | MaxLength | IsNull) -> Callable[[Any], bool]:
-    """A function that says of one value, None where it is missing, whether the condition holds."""
+def _conjunction(parts: Sequence[Predicate]) -> Predicate:
+    def every(row: StoredRow) -> Truth:
+        found: Truth = True
+        for part in parts:
+            truth = part(row)
+            if truth is False:
+                return False
+            found = found if truth else None
+        return found
+
+    return every
+
+
+def _negation(part: Predicate) -> Predicate:
+    def negated(row: StoredRow) -> Truth:
+        truth = part(row)
+        return None if truth is None else not truth
+
+    return negated
+
+
+def _evaluator_or_unknown(condition: Condition | None) -> Predicate:
+    return _same(None) if condition is None else evaluator(condition)
+
+
+def value_test(condition: In | Between | Like | MaxLength | IsNull) -> Callable[[Any], Truth]:
+    """A function that says of one value, None where it is missing, what the condition is.
+
+    >>> is_short = value_test(MaxLength(0, 2))
+    >>> is_short("ab"), is_short("abc"), is_short(None)
+    (True, False, None)
+    """
     match condition:
         case In(_, keys):
-            known = frozenset(keys)  # None is no key
-            return lambda value: value in known
+            known = frozenset(keys)
+            return lambda value: None if value is None else value in known
         case Between(_, low, high):
             least, most = -inf if low is None else low, inf if high is None else high
-            return lambda value: value is not None and least <= value <= most
+            return lambda value: None if value is None else least <= value <= most
         case Like(_, pattern):
             matches = re.compile(steady_pattern(pattern)).match
-            return lambda value: value is not None and matches(value) is not None
+            return lambda value: None if value is None else matches(value) is not None
         case MaxLength(_, longest):
-            return lambda value: value is not None and len(value) <= longest
+            return lambda value: None if value is None else len(value) <= longest
         case IsNull():
             return lambda value: value is None
 
 
-def term_reader(term: Term) -> Reading:
+def term_reader(term: Term) -> TermReader:
     """A function that computes a term of a stored row; None where it is missing.
 
     >>> term_reader(Plus(0, Constant(7)))((3,)), term_reader(Plus(0, 1))((3, None))
@@ -132,23 +166,23 @@ def term_reader(term: Term) -> Reading:
             return itemgetter(term)
 
 
-def _both(operation: Callable[[int, int], int], left: Term, right: Term) -> Reading:
+def _both(operation: Callable[[Any, Any], Any], left: Term, right: Term) -> TermReader:
     one, other = term_reader(left), term_reader(right)
 
-    def read(row: StoredRow) -> int | None:
+    def read(row: StoredRow) -> Any:
         a, b = one(row), other(row)
         return None if a is None or b is None else operation(a, b)
 
     return read
 
 
-def _first(cases: Sequence[tuple[Test, Reading]], otherwise: Reading) -> Reading:
+def _first(cases: Sequence[tuple[Predicate, TermReader]], otherwise: TermReader) -> TermReader:
     return lambda row: next((value for test, value in cases if test(row)), otherwise)(row)
 
 
-def _or_missing(term: Term | None) -> Reading:
+def _or_missing(term: Term | None) -> TermReader:
     return _same(None) if term is None else term_reader(term)
 
 
-def _same(value: str | None) -> Reading:
+def _same(value: str | None) -> TermReader:
     return lambda row: value

@@ -26,7 +26,6 @@ from typing import NamedTuple, TypeAlias
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.schema.expressions.tree import (
-    And,
     Between,
     Case,
     Condition,
@@ -42,7 +41,6 @@ from counterpoint.schema.expressions.tree import (
     between,
     depth_of,
     exceeds,
-    present,
 )
 
 LARGEST = 2**120
@@ -215,7 +213,7 @@ def within(quantity: Quantity, low: Fraction | None, high: Fraction | None) -> C
 
 
 def compared(left: Quantity, sign: str, right: Quantity) -> Condition:
-    """The comparison of two quantities by one of the `SIGNS`: false where one of them is missing.
+    """The comparison of two quantities by one of the `SIGNS`: UNKNOWN where one of them is missing.
 
     >>> compared(stored(0, 0, 9, Fraction(1, 2)), "gt", literal(Fraction(6, 5)))
     Between(column=0, low=3, high=None)
@@ -227,7 +225,7 @@ def compared(left: Quantity, sign: str, right: Quantity) -> Condition:
         at = right.value / left.grid
     if sign in ("eq", "neq"):
         equal = one_of(whole, [at])
-        return equal if sign == "eq" else And((present(whole.term), Not(equal)))
+        return equal if sign == "eq" else Not(equal)
     low = {"gt": floor(at) + 1, "gte": ceil(at)}.get(sign)
     high = {"lt": ceil(at) - 1, "lte": floor(at)}.get(sign)
     return _between(whole, low, high)

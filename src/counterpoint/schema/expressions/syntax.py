@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from counterpoint.errors import InvalidRequest
 from counterpoint.schema.columns import Column, readable
 from counterpoint.schema.expressions.quantities import Quantity
-from counterpoint.schema.expressions.tree import Condition, Term
+from counterpoint.schema.expressions.tree import AsBoolean, Condition, Term
 from counterpoint.schema.times import Timestamp
 
 if TYPE_CHECKING:
@@ -159,10 +159,15 @@ class Textual(NamedTuple):
 
 
 class Logical(NamedTuple):
-    """Whether a condition holds; `term` is the column of truth values that says so, if there is one."""
+    """A condition as a value; `column` is the column of truth values that it is, if it is one."""
 
     condition: Condition
-    term: Term | None = None
+    column: int | None = None
+
+    @property
+    def term(self) -> Term:
+        """The truth value, missing where the condition is UNKNOWN."""
+        return AsBoolean(self.condition) if self.column is None else self.column
 
     @property
     def describe(self) -> str:

@@ -1,34 +1,17 @@
-r"""The one typed tree: terms and three-valued conditions.
+r"""The one typed tree of conditions and values, which `where=`, expressions and SQL are read into.
 
-Terms: what is computed of one stored row. Integers, labels and truth values, by total functions alone.
+A condition is TRUE, FALSE or UNKNOWN of a row, by SQL's three-valued logic: a comparison with a missing value (NULL) is
+UNKNOWN, NOT leaves it so, and `where` keeps the rows of which the condition is TRUE. Only IS NULL is never UNKNOWN. A
+term is what is computed of a row: an integer, a text or a truth value, by total functions alone. It is the index of a
+stored column or one of the nodes below, and it is missing where a column that it needs is missing.
 
-A term is the index of a stored column, or one of the nodes below. It is missing (NULL) where a column that it needs is
-missing. The only division is a `FloorDivide` of a numerator that is never negative by a divisor that is never below 1;
-`quantities` builds no other, and bounds every intermediate integer, so that no row makes an engine fail or overflow.
-The emitter writes terms as SQL, `evaluating` computes them in Python, and both give the same integers.
+`conditions` reads a text into this tree, `engines.emit` writes the tree as an engine's SQL, and `evaluate` computes it
+in Python: that is the reference with which the tests compare every engine. Numbers are compared as integer counts of
+steps, so no engine converts, rounds or overflows. The only division is a `FloorDivide` of a numerator that is never
+negative by a divisor that is never below 1; `quantities` builds no other, and bounds every integer on the way.
 
->>> from counterpoint.schema.expressions.tree import Between
 >>> sorted(set(columns_of(Plus(3, Case(((Between(1, 0, None), Times(Constant(2), 4)),), None)))))
 [1, 3, 4]
-
-Conditions on a row: the closed language that a `where` is parsed into. The emitter accepts nothing else.
-
-Every condition is true or false of every row: a comparison with a missing value is false, and NOT negates its operand
-(so `NOT age = 3` holds where age is missing, and `age <> 3` does not). Numbers are compared as integer counts of steps,
-so no engine converts, rounds or overflows. A condition is about a term: the index of a stored column, or what is
-computed of several (`expressions.terms`).
-
->>> between(0, low=-(2**70), high=5)
-Between(column=0, low=None, high=5)
->>> between(0, low=2**70, high=None)
-In(column=0, keys=())
-
-LIKE as a regular expression that never backtracks, for engines whose LIKE does and for Python.
-
-An engine that tries every way to match the % of a pattern takes hours for one long row, which would reveal that row.
-
->>> steady_pattern("a%")
-'(?s)^a.*$(?!.)'
 """
 
 import re
@@ -43,14 +26,14 @@ _LEAST, _MOST = -(2**63), 2**63 - 1
 
 
 class In(msgspec.Struct, frozen=True):
-    """The term is one of these values."""
+    """The term is one of these values. Of no values, that is FALSE where the term is there, and else UNKNOWN."""
 
     column: "Term"
     keys: tuple[Key, ...]
 
 
 class Between(msgspec.Struct, frozen=True):
-    """The term is an integer from low to high, both included; None: no bound."""
+    """The term is an integer from low to high, both included; None: no bound, but a missing term is still UNKNOWN."""
 
     column: "Term"
     low: int | None
@@ -72,13 +55,13 @@ class MaxLength(msgspec.Struct, frozen=True):
 
 
 class IsNull(msgspec.Struct, frozen=True):
-    """The term is missing."""
+    """The term is missing: TRUE or FALSE, never UNKNOWN."""
 
     column: "Term"
 
 
 class Equal(msgspec.Struct, frozen=True):
-    """Two texts, or two truth values, are equal; neither is missing."""
+    """Two texts, or two truth values, are equal."""
 
     left: "Term"
     right: "Term"
@@ -97,29 +80,40 @@ class NotEnded(msgspec.Struct, frozen=True):
 
 
 class And(msgspec.Struct, frozen=True):
-    """All of these hold."""
+    """FALSE if one of these is, else UNKNOWN if one of these is, else TRUE."""
 
     parts: "tuple[Condition, ...]"
 
 
 class Or(msgspec.Struct, frozen=True):
-    """At least one of these holds."""
+    """TRUE if one of these is, else UNKNOWN if one of these is, else FALSE."""
 
     parts: "tuple[Condition, ...]"
 
 
 class Not(msgspec.Struct, frozen=True):
-    """The part does not hold."""
+    """TRUE where the part is FALSE, FALSE where it is TRUE; UNKNOWN stays UNKNOWN."""
 
     part: "Condition"
 
 
-Condition: TypeAlias = In | Between | Like | MaxLength | IsNull | Equal | BeforePin | NotEnded | And | Or | Not
+class CaseCondition(msgspec.Struct, frozen=True):
+    """What is given with the first condition that is TRUE, else `otherwise`; None is UNKNOWN."""
+
+    cases: "tuple[tuple[Condition, Condition | None], ...]"
+    otherwise: "Condition | None"
+
+
+Condition: TypeAlias = (
+    In | Between | Like | MaxLength | IsNull | Equal | BeforePin | NotEnded | And | Or | Not | CaseCondition
+)
 
 
 def between(column: "Term", low: int | None, high: int | None, least: int = _LEAST, most: int = _MOST) -> Condition:
-    """`low <= column <= high`, for a term from `least` to `most`; without such integers it is the empty condition.
+    """`low <= column <= high`, for a term from `least` to `most`; without such integers it is `In` of no values.
 
+    >>> between(0, low=-(2**70), high=5)
+    Between(column=0, low=None, high=5)
     >>> between(3, 7, 5)
     In(column=3, keys=())
     """
@@ -172,7 +166,7 @@ class FloorDivide(msgspec.Struct, frozen=True):
 
 
 class Case(msgspec.Struct, frozen=True):
-    """The term of the first condition that holds, else `otherwise`; None is a missing value."""
+    """The term of the first condition that is TRUE, else `otherwise`; None is a missing value."""
 
     cases: "tuple[tuple[Condition, Term | None], ...]"
     otherwise: "Term | None"
@@ -186,14 +180,14 @@ class DatePart(msgspec.Struct, frozen=True):
 
 
 class CaseText(msgspec.Struct, frozen=True):
-    """The text of the first condition that holds, else `otherwise`; None is a missing value."""
+    """The text of the first condition that is TRUE, else `otherwise`; None is a missing value."""
 
     cases: tuple[tuple[Condition, str | None], ...]
     otherwise: str | None
 
 
 class AsBoolean(msgspec.Struct, frozen=True):
-    """Whether a condition holds; never missing."""
+    """A condition as a truth value; missing where it is UNKNOWN."""
 
     condition: Condition
 
@@ -248,7 +242,7 @@ def parts_of(node: Node) -> tuple[Node, ...]:
             return ()
         case Plus(left, right) | Times(left, right) | FloorDivide(left, right) | Equal(left, right):
             return left, right
-        case Case(cases, otherwise):
+        case Case(cases, otherwise) | CaseCondition(cases, otherwise):
             values = [value for _, value in cases] + [otherwise]
             return (*(condition for condition, _ in cases), *(value for value in values if value is not None))
         case DatePart(_, days):
@@ -264,10 +258,11 @@ def parts_of(node: Node) -> tuple[Node, ...]:
 
 
 def steady_pattern(like: str) -> str:
-    r"""A regular expression that matches what LIKE matches, without backtracking.
+    r"""A regular expression that matches what LIKE matches, and never backtracks.
 
-    The pieces between % have fixed lengths, so the first place where a piece matches leaves the most text for the later
-    pieces: no other place need be tried, and the atomic groups (?>...) try none.
+    An engine that tries every way to match the % of a pattern takes hours for one long row, which would reveal that
+    row. The pieces between % have fixed lengths, so the first place where a piece matches leaves the most text for the
+    later pieces: no other place need be tried, and the atomic groups (?>...) try none.
 
     >>> steady_pattern("a%b_%c.")
     '(?s)^a(?>.*?b.).*c\\.$(?!.)'

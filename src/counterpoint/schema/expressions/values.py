@@ -59,6 +59,7 @@ from counterpoint.schema.expressions.tree import (
     And,
     Between,
     Case,
+    CaseCondition,
     CaseText,
     Condition,
     Constant,
@@ -354,19 +355,14 @@ def _choose_number(conditions: list[Condition], values: list[Operand | None]) ->
 
 
 def _choose_truth(conditions: list[Condition], values: list[Operand | None]) -> Logical:
-    """The first condition that holds decides; what is missing does not hold."""
-    *cases, default = [_holds(value) for value in values]
-    parts: list[Condition] = []
-    for place, value in enumerate([*cases, default]):
-        before = [Not(condition) for condition in conditions[:place]]
-        parts.append(And((*before, *conditions[place : place + 1], value)))
-    return Logical(Or(tuple(parts)))
+    *cases, default = map(_condition_of, values)
+    return Logical(CaseCondition(tuple(zip(conditions, cases, strict=True)), default))
 
 
-def _holds(value: Operand | None) -> Condition:
+def _condition_of(value: Operand | None) -> Condition | None:
     if isinstance(value, Logical):
         return value.condition
-    return And(()) if value == TruthLiteral(True) else Or(())
+    return None if value is None else And(()) if value == TruthLiteral(True) else Or(())
 
 
 _HOUR = 3600 * SECOND
