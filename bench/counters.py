@@ -15,7 +15,7 @@ from counterpoint.coins.secure import SecureCoins
 from counterpoint.continual.blt import for_horizon
 from counterpoint.continual.counter import Counter
 from counterpoint.continual.packed import Packed, as_integers
-from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.tree_noise import TreeNoise
 from counterpoint.continual.tree_shapes import best_shape
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.messages import Ask, Message, Update
@@ -85,7 +85,7 @@ def known_error(horizon: int) -> float:
 
 def endless_error(last: int) -> float:
     """Of a pure counter without a horizon, up to this time; the epochs so far one by one."""
-    counter, noise, end, total = Counter(1), LeastSquaresNoise(Fraction(1), 1, None, 1), last, 0.0
+    counter, noise, end, total = Counter(1), TreeNoise(Fraction(1), 1, None, 1), last, 0.0
     while end > 0:
         start = noise.epoch(end - 1).start
         total += mean_square(counter, start, end) * (end - start)
@@ -100,7 +100,7 @@ def mean_square(counter: Counter, start: int, end: int) -> float:
     """The mean of the variance over the times above `start` up to `end`."""
     times = sorted({start + 1 + (end - start) * part // SAMPLE for part in range(SAMPLE)})
     noise = counter.noise
-    assert isinstance(noise, LeastSquaresNoise)
+    assert isinstance(noise, TreeNoise)
     variances = [sum(float(squares) * unit_variance(scale) for scale, squares in noise.parts(t)) for t in times]
     return sum(variances) / len(variances)
 

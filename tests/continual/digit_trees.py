@@ -1,7 +1,7 @@
 """A scalar counter with the noise of `DigitTreeCounter`: one number an item is enough to test the noise."""
 
 from counterpoint.continual.counter import Counter
-from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
 
 
 class ScalarDigitTree(Counter, frozen=True, repr_omit_defaults=True, tag="ScalarDigitTree/1"):
@@ -9,4 +9,4 @@ class ScalarDigitTree(Counter, frozen=True, repr_omit_defaults=True, tag="Scalar
 
     @property
     def noise(self):
-        return TreeNoise(self.epsilon, self._l1 * (self.per_unit or 1), self.horizon, width=1)
+        return DigitTreeNoise(self.epsilon, self._l1 * (self.per_unit or 1), self.horizon, width=1)

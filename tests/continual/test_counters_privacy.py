@@ -167,13 +167,15 @@ def test_a_counter_that_draws_its_noise_anew_is_caught(two_levels):
 
 
 def test_noise_that_does_not_grow_with_the_height_is_caught(two_levels, monkeypatch):
-    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
+    monkeypatch.setattr(tree_noise.DigitTreeNoise, "node_scale", lambda self, tree: self.reach / self.epsilon)
     one, two = (law(ScalarDigitTree(6, horizon=4), items, (1, 3), "1e-9") for items in [(0, 0, 0), (1, 0, 0)])
     assert largest_ratio(one, two) > 2 * E6
 
 
 def test_totals_that_are_not_paid_for_are_caught(short_epochs, monkeypatch):
-    monkeypatch.setattr(tree_noise.TreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon)
+    monkeypatch.setattr(
+        tree_noise.DigitTreeNoise, "node_scale", lambda self, tree: tree.height * self.reach / self.epsilon
+    )
     one, two = (law(ScalarDigitTree(6), items, (1, 2), "1e-6") for items in [(0, 0), (1, 0)])
     assert largest_ratio(one, two) > 2 * E6
 

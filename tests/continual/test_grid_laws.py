@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoint.continual.blt_noise import blt_noise
-from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
 from counterpoint.continual.grid_laws import CARE, Grid, GridLaw
 
 FINE = Grid(1, 1e-14)
@@ -115,7 +115,7 @@ def pieces(chances, falling=False):
 
 @pytest.mark.parametrize("most", [1, 2, 3, 9, 40])
 def test_the_worst_law_of_a_tree_is_above_the_noise_at_each_time(most):
-    noise = TreeNoise(Fraction(3), 1, None, 1)
+    noise = DigitTreeNoise(Fraction(3), 1, None, 1)
     worst = noise.worst_law(most, FINE)
     for time in range(1, most + 1):
         (scale, nodes), _ = noise.parts(time)
@@ -127,7 +127,7 @@ def test_the_worst_law_of_a_tree_is_above_the_noise_at_each_time(most):
 
 
 def test_the_worst_law_of_a_tree_has_the_noise_of_ended_epochs():
-    noise = TreeNoise(Fraction(3), 1, None, 1)
+    noise = DigitTreeNoise(Fraction(3), 1, None, 1)
     worst = noise.worst_law(600, FINE)
     (scale, nodes), (total, ended) = noise.parts(600)
     assert ended == 1

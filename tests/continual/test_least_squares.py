@@ -17,7 +17,7 @@ from scipy.stats import binom
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.continual.counter import Counter
 from counterpoint.continual.packed import as_integers
-from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.tree_noise import TreeNoise
 from counterpoint.continual.tree_shapes import BITS, GRID_BITS, Shape, best_shape
 from counterpoint.encoding import decode, encode
 from counterpoint.mechanisms.mechanism import State
@@ -151,7 +151,7 @@ def test_at_a_horizon_of_2_to_the_10_the_exact_mean_variance_is_as_promised():
 
 
 def test_without_a_horizon_the_error_up_to_any_time_is_near_that_of_the_best_known_horizon():
-    noise, spent, past, start, found = LeastSquaresNoise(Fraction(1), 1, None, 1), 0.0, 0.0, 0, {}
+    noise, spent, past, start, found = TreeNoise(Fraction(1), 1, None, 1), 0.0, 0.0, 0, {}
     for number in range(9):
         shape, length = noise._numbered(number), noise.first * noise.growth**number
         scale, root = unit_variance(noise.node_scale(shape)), unit_variance(noise._root_scale)
@@ -203,7 +203,7 @@ def small(seed):
     """Noise on a small tree, or on small epochs, and some times to ask at."""
     chance = random.Random(seed)  # noqa: S311 - which small case is tried
     forced = chance.choice([(2, 1), (3, 2), (2, 3), (4, 2), (3, 3)])
-    make = partial(LeastSquaresNoise, Fraction(1), 1, width=900, forced=forced)
+    make = partial(TreeNoise, Fraction(1), 1, width=900, forced=forced)
     noise = make(chance.randrange(1, 30)) if seed % 2 else make(None, first=chance.randrange(1, 6), growth=2)
     last = noise.horizon or 40
     return noise, sorted(chance.choices(range(last + 1), k=chance.randrange(1, 9)))
@@ -284,7 +284,7 @@ class Listed:
 def test_a_single_counter_has_the_noise_of_one_among_many_however_large_it_is(horizon, times, size, seed):
     chance = random.Random(seed)  # noqa: S311 - which draws are tried
     draws = [chance.randrange(-size, size) for _ in range(200)]
-    make = partial(LeastSquaresNoise, Fraction(1), 1, horizon, first=3, growth=2, forced=(2, 3))
+    make = partial(TreeNoise, Fraction(1), 1, horizon, first=3, growth=2, forced=(2, 3))
     one, many = make(width=1), make(width=3)
     alone, among, coins, other = one.start(), many.start(), Listed(draws, 1, 0), Listed(draws, 3, 1)
     for time in sorted(times):
@@ -304,7 +304,7 @@ STATES = {
 @pytest.mark.parametrize(("width", "horizon"), STATES)
 def test_the_states_and_answers_of_a_seed_are_those_that_ledgers_hold(width, horizon):
     """Found before noises were drawn and added up in parts: what is stored and answered must stay what it was."""
-    noise, coins, found = LeastSquaresNoise(Fraction(1), 2, horizon, width), SeededCoins(7), hashlib.sha256()
+    noise, coins, found = TreeNoise(Fraction(1), 2, horizon, width), SeededCoins(7), hashlib.sha256()
     state = noise.start()
     for time in (1, 2, 3, 30, 31, 700, 800, 801) if width < 1000 else (1, 2, 19, 20, 21):
         state = noise.drawn(state, time, coins)
@@ -349,7 +349,7 @@ def test_simulated_errors_are_as_large_as_stated(counter, time):
 
 @pytest.mark.parametrize("epsilon, octets", [("1", 2), ("0.05", 8)])
 def test_how_narrow_sums_are_in_memory_depends_on_their_scale_and_not_on_what_was_drawn(epsilon, octets):
-    noise = LeastSquaresNoise(Fraction(epsilon), 1, 2**10, 3)
+    noise = TreeNoise(Fraction(epsilon), 1, 2**10, 3)
 
     class Drawn:
         """Noises that are all alike."""

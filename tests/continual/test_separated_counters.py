@@ -18,7 +18,7 @@ from counterpoint.coins import SeededCoins
 from counterpoint.continual.blt import for_horizon
 from counterpoint.continual.blt_noise import LIFETIME, BltNoise
 from counterpoint.continual.horizon import PastHorizon
-from counterpoint.continual.spaced_noise import FarItems, for_separated, separated_noise
+from counterpoint.continual.spaced_noise import FarItems, for_separated, spaced_noise
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter
 from counterpoint.mechanisms import Ask, Update
@@ -42,7 +42,7 @@ def paid(noise, places, signs, steps, seed=1):
 
 @pytest.mark.parametrize("items, apart", [(2, 1), (3, 4), (4, 2), (2, 7)])
 def test_items_that_are_far_from_each_other_move_all_draws_by_no_more_than_is_paid_for(items, apart):
-    noise, places = separated_noise(HALF, 16, FarItems(items, apart)), range(items * apart + 3)
+    noise, places = spaced_noise(HALF, 16, FarItems(items, apart)), range(items * apart + 3)
     allowed = [chosen for chosen in combinations(places, items) if np.diff(chosen).min() >= apart]
     found = {chosen: paid(noise, chosen, (1,) * items, 60) for chosen in allowed}
     assert max(found.values()) <= 1
@@ -52,12 +52,12 @@ def test_items_that_are_far_from_each_other_move_all_draws_by_no_more_than_is_pa
 
 
 def test_items_that_are_nearer_move_them_by_more():
-    noise = separated_noise(HALF, 16, FarItems(3, 4))
+    noise = spaced_noise(HALF, 16, FarItems(3, 4))
     assert paid(noise, (0, 4, 8), (1, 1, 1), 60) <= 1 < paid(noise, (0, 3, 6), (1, 1, 1), 60)
 
 
 def test_steps_of_asks_would_not_do_as_items_that_are_far_from_each_other_can_be_one_step():
-    noise = separated_noise(HALF, 16, FarItems(3, 4))
+    noise = spaced_noise(HALF, 16, FarItems(3, 4))
     by_asks = BltNoise(*noise)
     moved = moves(by_asks, walk(by_asks, 30, 1), [3] * 30)  # one ask after all three items
     assert sum(move * move for move in moved) > 1.5 * 2 * HALF * noise.sigma2
@@ -88,7 +88,7 @@ def test_exactly_how_far_two_items_reach():
 
 
 def test_one_item_needs_the_noise_of_any_other_counter_and_many_far_ones_less_than_as_many_near_ones():
-    one = separated_noise(HALF, 2**10, FarItems(1, 5))
+    one = spaced_noise(HALF, 2**10, FarItems(1, 5))
     assert one.deviation(2**10) == pytest.approx(Counter(rho=HALF, horizon=2**10).deviation(2**10), rel=0.05)
     deviations = [
         Counter(rho=HALF, horizon=2**10, per_unit=8, min_separation=apart).deviation(2**10) for apart in (1, 16, 128)
@@ -126,7 +126,7 @@ def test_the_matrix_of_a_stored_counter_stays_what_it_is():
 
 
 def test_the_noise_is_the_same_whenever_asks_come():
-    noise, draws = separated_noise(HALF, 16, FarItems(3, 4)), [7 * k * k - 40 for k in range(10)]
+    noise, draws = spaced_noise(HALF, 16, FarItems(3, 4)), [7 * k * k - 40 for k in range(10)]
     at_once = noise.drawn(noise.start(), 10, Given(*draws))
     one_by_one = noise.start()
     for items in range(1, 11):
@@ -137,7 +137,7 @@ def test_the_noise_is_the_same_whenever_asks_come():
 
 
 def test_many_counters_have_the_noise_of_each_alone():
-    alone, both = (separated_noise(HALF, 16, FarItems(3, 4, 2, 2), width) for width in (1, 2))
+    alone, both = (spaced_noise(HALF, 16, FarItems(3, 4, 2, 2), width) for width in (1, 2))
     draws = [[3 * k - 11, 5000 - k**3] for k in range(9)]
     together = both.drawn(both.start(), 9, Given(*(draw for pair in draws for draw in pair)))
     for at in (0, 1):

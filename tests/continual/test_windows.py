@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from counterpoint import Counter
 from counterpoint.coins import SeededCoins
 from counterpoint.continual.blt_noise import blt_noise
-from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
 from counterpoint.continual.horizon import PastHorizon
 from counterpoint.continual.windowed import MOST_KEPT, Windowed
 from counterpoint.encoding import decode, encode
@@ -144,7 +144,7 @@ def nodes(noise, time):
 @settings(max_examples=200, deadline=None)
 @given(st.integers(0, 5000), st.integers(0, 5000), st.sampled_from([None, 5000]))
 def test_under_pure_privacy_the_noises_of_a_difference_are_those_of_one_time_alone(one, other, horizon):
-    noise = TreeNoise(Fraction(1), 1, horizon, width=1)
+    noise = DigitTreeNoise(Fraction(1), 1, horizon, width=1)
     earlier, t = sorted((one, other))
     left = nodes(noise, t)
     left.subtract(nodes(noise, earlier))

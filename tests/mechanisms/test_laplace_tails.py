@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoint.continual.digit_trees import TreeNoise
-from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
+from counterpoint.continual.tree_noise import TreeNoise
 from counterpoint.mechanisms.laplace_sums import bound_of_sum, deviation_of_sum, squares, sum_within
 
 FAILS = [Fraction(chance) for chance in ("0.999", "0.5", "0.1", "0.05", "1e-3", "1e-6", "1e-10", "1e-14")]
@@ -142,7 +142,7 @@ def rounded_law(terms):
 @pytest.mark.parametrize("t", [1, 2, 3])
 def test_the_error_of_a_pure_counter_holds_for_the_exact_law_of_its_rounded_answers(t):
     """Chances just below the tails of that law, where a bound that forgets the rounding is one too small."""
-    noise = LeastSquaresNoise(Fraction(6), 1, 3, width=1)
+    noise = TreeNoise(Fraction(6), 1, 3, width=1)
     law = rounded_law(noise.terms(t))
     for m in (0, 1, 2):
         tail = sum(chance for value, chance in law.items() if value > m)
@@ -153,14 +153,14 @@ def test_the_error_of_a_pure_counter_holds_for_the_exact_law_of_its_rounded_answ
 
 
 def test_a_window_has_two_roundings_and_one_at_the_start():
-    noise = LeastSquaresNoise(Fraction(1), 1, 64, width=1)
+    noise = TreeNoise(Fraction(1), 1, 64, width=1)
     for earlier, t in ((0, 20), (20, 40)):
         terms, roundings = noise.terms_between(earlier, t), 2 if earlier else 1
         gap = 1 - Fraction(roundings, 2)
         assert noise.bound_between(Fraction("0.9"), earlier, t) == sum_within(terms, Fraction("0.1"), gap)
 
 
-@pytest.mark.parametrize("kind", [LeastSquaresNoise, TreeNoise])
+@pytest.mark.parametrize("kind", [TreeNoise, DigitTreeNoise])
 def test_independent_coordinates_are_within_the_bound_all_at_once(kind):
     one, many = (kind(Fraction(1, 1000), 1, 64, width=n) for n in (1, 50))
     each = Fraction(1 - 0.9 ** (1 / 50))

@@ -27,11 +27,11 @@ from msgspec.structs import replace
 
 from counterpoint.coins.coins import Coins, Integers
 from counterpoint.continual.blt_noise import LIFETIME, BltNoise, blt_noise
-from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
 from counterpoint.continual.horizon import PastHorizon, counted, is_past, until_past
 from counterpoint.continual.packed import Packed, added, as_integers, as_tuple
-from counterpoint.continual.spaced_noise import FarItems, separated_noise
-from counterpoint.continual.tree_noise import FIRST_EPOCH, GROWTH, LeastSquaresNoise
+from counterpoint.continual.spaced_noise import FarItems, spaced_noise
+from counterpoint.continual.tree_noise import FIRST_EPOCH, GROWTH, TreeNoise
 from counterpoint.continual.windowed import MOST_KEPT, Windowed, window_claim
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered
@@ -335,7 +335,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
         return self.noise.worst_bound(_below_one(probability), whole(t, 0, "t"))
 
 
-Noise = LeastSquaresNoise | TreeNoise | BltNoise
+Noise = TreeNoise | DigitTreeNoise | BltNoise
 
 
 class Resolution(NamedTuple):
@@ -353,21 +353,21 @@ class Resolution(NamedTuple):
 FINE = Resolution()
 
 
-def noise_for(counter: Counter, resolution: Resolution = FINE) -> LeastSquaresNoise | BltNoise:
+def noise_for(counter: Counter, resolution: Resolution = FINE) -> TreeNoise | BltNoise:
     """The noise of this counter: of trees under pure privacy, through a matrix under zCDP.
 
     >>> type(noise_for(Counter(epsilon=1))).__name__, type(noise_for(Counter(rho=1))).__name__
-    ('LeastSquaresNoise', 'BltNoise')
+    ('TreeNoise', 'BltNoise')
     """
     width, places = counter.width or 1, counter.per_unit or 1
     if counter.epsilon is not None:
         first, growth = (FIRST_EPOCH, GROWTH) if resolution.tree is None else (2, 2)
         reach = places * counter._l1
-        return LeastSquaresNoise(counter.epsilon, reach, counter.horizon, width, first, growth, resolution.tree)
+        return TreeNoise(counter.epsilon, reach, counter.horizon, width, first, growth, resolution.tree)
     assert counter.rho is not None
     unit, bits, lifetime = counter.far_items, resolution.bits, resolution.steps
     if counter.min_separation is not None:
-        return separated_noise(counter.rho, counter.horizon, unit, width, bits=bits, lifetime=lifetime)
+        return spaced_noise(counter.rho, counter.horizon, unit, width, bits=bits, lifetime=lifetime)
     squared = places**2 * unit.squared
     return blt_noise(counter.rho, counter.horizon, squared, unit.coordinates, width=width, bits=bits, lifetime=lifetime)
 

@@ -14,14 +14,14 @@ each step before t once and every other step not at all, net. That halves the la
 
 Noise of trees under pure privacy: that of the nodes which a time's digits name on a tree.
 
-New counters have the smaller noise of `least_squares_noise.py`. Counters that ledgers hold go on with this one, and so
-do the totals of a `MonotoneHistogram`. `trees.py` has the digits.
+New counters have the smaller noise of `tree_noise.py`. Counters that ledgers hold go on with this one, and so
+do the totals of a `MonotoneHistogram`. `digit_trees.py` has the digits.
 
 With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total is
 kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a later
 one could, so what is drawn depends on the times of the asks alone. `DigitTreeCounter` has the proof.
 
->>> noise = TreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
+>>> noise = DigitTreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
 >>> noise.epoch(549).tree, noise.deviation(549)
 (Tree(arity=13, height=3), 12.669186901005808)
 """
@@ -171,7 +171,7 @@ class Epoch(NamedTuple):
     tree: Tree
 
 
-class TreeState(State, Value, frozen=True):
+class DigitTreeState(State, Value, frozen=True):
     """The time of the last ask, the noise of the epochs before, and for each level, from the leaves up, its nodes'.
 
     The node nearest to its parent's start comes first.
@@ -182,7 +182,7 @@ class TreeState(State, Value, frozen=True):
     levels: tuple[Packed, ...] = ()
 
 
-class TreeNoise(NamedTuple):
+class DigitTreeNoise(NamedTuple):
     """The noise of `width` counters at once, whose inputs move by at most `reach` in L1 norm, in all."""
 
     epsilon: Fraction
@@ -190,13 +190,13 @@ class TreeNoise(NamedTuple):
     horizon: int | None
     width: int
 
-    def start(self) -> TreeState:
+    def start(self) -> DigitTreeState:
         """No noise yet: nothing has been counted."""
-        return TreeState(0, self._packed(np.zeros(self.width, dtype=np.int64), self._total_scale))
+        return DigitTreeState(0, self._packed(np.zeros(self.width, dtype=np.int64), self._total_scale))
 
-    def drawn(self, state: State, items: int, coins: Coins) -> TreeState:
+    def drawn(self, state: State, items: int, coins: Coins) -> DigitTreeState:
         """The state with the noises that an ask needs after `items` items: those that still serve, and new ones."""
-        assert isinstance(state, TreeState)
+        assert isinstance(state, DigitTreeState)
         now = items if self.horizon is None else min(items, self.horizon)
         here, before = self.epoch(now), self.epoch(state.asked)
         digits = here.tree.digits(now - here.start)
@@ -210,11 +210,11 @@ class TreeNoise(NamedTuple):
             rows = self._rows(state.levels[level])[:count] if count else self._draws(scale, 0, coins)
             fresh = self._draws(scale, abs(digit) - count, coins)
             levels.append(self._packed(np.concatenate([rows, fresh]).reshape(-1), scale))
-        return TreeState(now, past, tuple(levels))
+        return DigitTreeState(now, past, tuple(levels))
 
     def now(self, state: State) -> Integers:
         """The sum of the nodes' noises, each with the sign of its digit, and those of the epochs before."""
-        assert isinstance(state, TreeState)
+        assert isinstance(state, DigitTreeState)
         here = self.epoch(state.asked)
         total = roomy(state.past.integers, 8)
         for digit, level in zip(here.tree.digits(state.asked - here.start), state.levels, strict=True):

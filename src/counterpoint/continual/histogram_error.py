@@ -35,9 +35,9 @@ import numpy as np
 
 from counterpoint.continual.blt_noise import BltNoise
 from counterpoint.continual.counter import Counter, Noise, noise_for
-from counterpoint.continual.digit_trees import TreeNoise
+from counterpoint.continual.digit_trees import DigitTreeNoise
 from counterpoint.continual.grid_laws import CARE, Grid, GridLaw, StopLoss
-from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.tree_noise import TreeNoise
 from counterpoint.measures.concentrated import rho_below
 from counterpoint.mechanisms.threshold import Scales, log_chance, log_draws
 from counterpoint.numbers import certify, precision
@@ -85,7 +85,7 @@ def limit(scale: Fraction, beta: Fraction, i: int) -> int:
 class DigitTreeCounter(Counter, frozen=True, repr_omit_defaults=True):
     """The totals of a monotone histogram: under pure privacy with a noise whose worst law at any time is known.
 
-    An answer is the exact sums plus the noises, signed, of the nodes that the time's balanced digits name (`trees.py`);
+    An answer is the exact sums plus the signed noises of the nodes that the time's balanced digits name (`digit_trees`);
     these cover every step before that time once, net, and no other step, so the proof is that of `Counter`.
 
     >>> counter = DigitTreeCounter(epsilon=1, width=3)
@@ -97,7 +97,7 @@ class DigitTreeCounter(Counter, frozen=True, repr_omit_defaults=True):
     def noise(self) -> Noise:
         """Under pure privacy, that of nodes that are added and taken away."""
         shipped = noise_for(self)
-        return TreeNoise(*shipped[:4]) if isinstance(shipped, LeastSquaresNoise) else shipped
+        return DigitTreeNoise(*shipped[:4]) if isinstance(shipped, TreeNoise) else shipped
 
 
 @lru_cache(maxsize=1024)
@@ -199,7 +199,7 @@ def histogram_error(
     most, allowed = last(hits), fails * share(hits)
     pairs = most * (most - 1) // 2
     noise = noises.totals.noise
-    assert isinstance(noise, TreeNoise | BltNoise)
+    assert isinstance(noise, DigitTreeNoise | BltNoise)
     grid = Grid(width, float(allowed * _SMALL / ((1 + most + pairs) * noise.width)))
     first = missed(grid, noises.comparing, heights.gamma)
     if not most:

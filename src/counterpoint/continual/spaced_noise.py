@@ -13,7 +13,7 @@ items follow one another as closely as they may (Kalinin and Lampert 2024, Thm 2
 How fast the buffers fade is chosen by `items`, `apart` and the horizon: what an item leaves behind should have faded
 when the next one of its unit can come.
 
->>> noise = separated_noise(Fraction(1, 2), horizon=2**10, unit=FarItems(8, apart=128))
+>>> noise = spaced_noise(Fraction(1, 2), horizon=2**10, unit=FarItems(8, apart=128))
 >>> round(noise.deviation(2**10), 1), len(noise.blt.buffers)
 (13.3, 3)
 """
@@ -37,7 +37,7 @@ _TIMES = tuple(2**power for power in range(8, 25, 2))
 """What noise without a horizon is chosen for: it is nearly as good at each of these times as any other."""
 
 
-class SeparatedNoise(BltNoise):
+class SpacedNoise(BltNoise):
     """Noise of which every item is a step."""
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class FarItems(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def separated_noise(
+def spaced_noise(
     rho: Fraction,
     horizon: int | None,
     unit: FarItems,
@@ -86,10 +86,10 @@ def separated_noise(
     *,
     bits: int | None = None,
     lifetime: int = LIFETIME,
-) -> SeparatedNoise:
+) -> SpacedNoise:
     """The noise for zCDP(rho) of `width` counters if all items of such a unit move.
 
-    >>> separated_noise(Fraction(1, 2), 2**10, FarItems(8, 2**50)).sigma2 == separated_noise(
+    >>> spaced_noise(Fraction(1, 2), 2**10, FarItems(8, 2**50)).sigma2 == spaced_noise(
     ...     Fraction(1, 2), 2**10, FarItems(1, 1)
     ... ).sigma2
     True
@@ -99,7 +99,7 @@ def separated_noise(
     blt = for_separated(horizon, items, apart)
     reach = Fraction(blt.separated(items, apart).upper)
     moved = unit.squared * reach
-    return SeparatedNoise(*scaled(blt, rho, moved, unit.coordinates, width=width, bits=bits, lifetime=lifetime))
+    return SpacedNoise(*scaled(blt, rho, moved, unit.coordinates, width=width, bits=bits, lifetime=lifetime))
 
 
 @lru_cache(maxsize=256)

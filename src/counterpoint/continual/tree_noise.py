@@ -1,6 +1,6 @@
 """The noise of counters under pure privacy: that of the nodes of a tree, weighted by least squares.
 
-`least_squares.py` has the weights. With a horizon there is one tree; without one, a tree for each of ever longer
+`tree_shapes.py` has the weights. With a horizon there is one tree; without one, a tree for each of ever longer
 epochs, whose root has a noise, too: once an epoch has ended, its root and the root's children stand for all of it (the
 idea of epochs is that of Chan et al. 2011). A node's noise is drawn at the first ask that weighs it and kept while a
 later one could, so what is drawn depends on the times of the asks alone. `Counter` has the proof.
@@ -9,7 +9,7 @@ Kept are, of each level, the sum of the done siblings' noises, that of their chi
 on: O(k log T) numbers. An ask draws nothing that its weights do not use, and after n new items O(n) noises, at most
 O(k^2 log T).
 
->>> noise = LeastSquaresNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
+>>> noise = TreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
 >>> noise.epoch(549).shape, round(noise.deviation(549), 2)
 (Shape(arity=15, height=3, top=5, root=None), 12.65)
 """
@@ -65,7 +65,7 @@ class Stretch(NamedTuple):
     shape: Shape
 
 
-class LeastSquaresState(State, Value, frozen=True):
+class TreeState(State, Value, frozen=True):
     """The time of the last ask; the noise of the epochs before, over 2^BITS; what answers are made of; noises to come.
 
     `heads` has four sums for each level, from the leaves up: of the noises of the done siblings, of these siblings'
@@ -79,7 +79,7 @@ class LeastSquaresState(State, Value, frozen=True):
     ahead: tuple[Packed, ...] = ()
 
 
-class LeastSquaresNoise(NamedTuple):
+class TreeNoise(NamedTuple):
     """The noise of `width` counters at once, whose inputs move by at most `reach` in L1 norm, in all.
 
     `first`, `growth` and `forced` (an arity and a height) are there for trees that are small enough to enumerate.
@@ -93,9 +93,9 @@ class LeastSquaresNoise(NamedTuple):
     growth: int = GROWTH
     forced: tuple[int, int] | None = None
 
-    def start(self) -> LeastSquaresState:
+    def start(self) -> TreeState:
         """No noise yet: nothing has been counted."""
-        return LeastSquaresState(0, self._packed_past(self._blank), Packed(as_integers([])))
+        return TreeState(0, self._packed_past(self._blank), Packed(as_integers([])))
 
     def epoch(self, time: int) -> Stretch:
         """The epoch of a time; one that begins counts nothing of its own yet."""
@@ -106,9 +106,9 @@ class LeastSquaresNoise(NamedTuple):
             number, start, length = number + 1, start + length, length * self.growth
         return Stretch(number, start, self._with_root(length))
 
-    def drawn(self, state: State, items: int, coins: Coins) -> LeastSquaresState:
+    def drawn(self, state: State, items: int, coins: Coins) -> TreeState:
         """The state with the noises that an ask weighs after `items` items: those that still serve, and new ones."""
-        assert isinstance(state, LeastSquaresState)
+        assert isinstance(state, TreeState)
         now = items if self.horizon is None else min(items, self.horizon)
         if now == state.asked:
             return state
@@ -120,14 +120,14 @@ class LeastSquaresNoise(NamedTuple):
             past = self._packed_past(self._added([*self._rows(past), *ended], octets=_WIDE))
             levels = None
         if now == here.start:  # nothing has a weight there
-            return LeastSquaresState(now, past, self._heads([], here.shape))
+            return TreeState(now, past, self._heads([], here.shape))
         then = state.asked - here.start if levels is not None else None
         after = self._walked(here.shape, levels or self._rooted(here.shape, coins), then, now - here.start, coins)
-        return LeastSquaresState(now, past, self._heads(after.heads, here.shape), tuple(after.ahead))
+        return TreeState(now, past, self._heads(after.heads, here.shape), tuple(after.ahead))
 
     def now(self, state: State) -> Integers:
         """The weighted sum of the noises, rounded to a whole number."""
-        assert isinstance(state, LeastSquaresState)
+        assert isinstance(state, TreeState)
         past, weights, rows = self._rows(state.past)[0], [], []
         if state.ahead:
             here = self.epoch(state.asked)
@@ -257,7 +257,7 @@ class LeastSquaresNoise(NamedTuple):
         arity, height = self.forced
         return Shape(arity, height, last // arity ** (height - 1) + 1)
 
-    def _levels(self, state: LeastSquaresState) -> "Levels | None":
+    def _levels(self, state: TreeState) -> "Levels | None":
         """What a state has drawn in its epoch, to be changed; None if that is nothing."""
         if not state.ahead:
             return None
@@ -391,15 +391,15 @@ def _held(shape: Shape, level: int, digit: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def _octets_of_heads(noise: LeastSquaresNoise, shape: Shape) -> int:
+def _octets_of_heads(noise: TreeNoise, shape: Shape) -> int:
     return octets_for(ceil(shape.arity * noise.node_scale(shape)))
 
 
 @lru_cache(maxsize=256)
-def _octets_of_sums(noise: LeastSquaresNoise) -> int:
+def _octets_of_sums(noise: TreeNoise) -> int:
     """In how many bytes sums of noises are kept in memory: by their scale, so that what was drawn decides nothing.
 
-    >>> [_octets_of_sums(LeastSquaresNoise(Fraction(epsilon), 1, 2**20, 9)) for epsilon in ("1", "0.1")]
+    >>> [_octets_of_sums(TreeNoise(Fraction(epsilon), 1, 2**20, 9)) for epsilon in ("1", "0.1")]
     [2, 8]
     """
     shape = noise.epoch(0).shape if noise.horizon is not None else noise._numbered(_LATE)

@@ -16,7 +16,7 @@ from counterpoint.continual.counter import Counter, Resolution, noise_for
 from counterpoint.continual.histogram_error import DigitTreeCounter
 from counterpoint.continual.monotone_histogram import MonotoneHistogram
 from counterpoint.continual.monotone_queries import max_of
-from counterpoint.continual.tree_noise import LeastSquaresNoise
+from counterpoint.continual.tree_noise import TreeNoise
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.guess_and_check import GuessAndCheck, LinearGuess, LinearGuessAndCheck
 from counterpoint.mechanisms.multiplicative_weights import multiplicative_weights
@@ -56,7 +56,7 @@ class Resized(Counter, frozen=True, repr_omit_defaults=True):
     tree: tuple[int, int] | None = None
 
     @property
-    def noise(self) -> LeastSquaresNoise | BltNoise:
+    def noise(self) -> TreeNoise | BltNoise:
         """The noise at this resolution."""
         return noise_for(self, Resolution(self.bits, self.steps, self.tree))
 
