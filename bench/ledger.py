@@ -39,7 +39,7 @@ from counterpoint.measures import PureDP
 from counterpoint.mechanisms.additive import Laplace
 from counterpoint.privacy.relations import Relation, Steps
 from counterpoint.privacy.secret import Secret
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.source import Source
 from counterpoint.session.session import Session
 
@@ -71,11 +71,11 @@ class One(Source):
         """Always the same."""
         return "one"
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """Any request."""
-        return Prepared(None, 1, 1, None, Fraction(1))
+        return PreparedQuery(None, 1, 1, None, Fraction(1))
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """One."""
         return Secret(1)
 

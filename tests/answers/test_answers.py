@@ -24,7 +24,7 @@ from counterpoint.coins.enumerated import gaussian_options, laplace_options, rou
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
-from counterpoint.queries.request import Averaged, Prepared
+from counterpoint.queries.request import Averaged, PreparedQuery
 
 # ------------------------------------------------------------------------------------------------ numbers
 
@@ -211,7 +211,7 @@ def test_what_is_named_by_its_request_alone_is_stored_as_before():
         assert prepared.names is None and b"units" not in encode(prepared)
 
 
-class Doubled(Prepared, frozen=True):
+class Doubled(PreparedQuery, frozen=True):
     """A prepared request whose answer is no multiple of the integers, and which states no error."""
 
     def in_units(self, answer):
@@ -330,11 +330,11 @@ def test_iterating_gives_rows_with_names():
 # ------------------------------------------------------------------------------------------------ several questions
 
 
-class BothNoises(Prepared, frozen=True, kw_only=True):
+class BothNoises(PreparedQuery, frozen=True, kw_only=True):
     """Two requests that were asked at once, of which each has its share of the integers."""
 
-    first: Prepared
-    second: Prepared
+    first: PreparedQuery
+    second: PreparedQuery
     cut: int
 
     def parts(self, answer):
@@ -372,7 +372,7 @@ def test_several_answers_without_keys_are_a_row():
 
 
 def test_what_is_chosen_without_a_stated_error_still_knows_its_price():
-    class Best(Prepared, frozen=True):
+    class Best(PreparedQuery, frozen=True):
         """The best two names, of which nothing is stated."""
 
         @property

@@ -141,7 +141,7 @@ REQUESTS = [
 def test_every_source_has_a_second_path_and_its_parts_and_samples_have_one(name, monkeypatch):
     source = sources()[name]
     seen = [source, source.part("city", "x")]
-    if source.unsampled is None:
+    if source.why_not_sampled is None:
         from counterpoint.privacy.samples import Sample, SampleKey
 
         seen.append(source.sampled(Sample("1/2", SampleKey(7))))

@@ -22,7 +22,7 @@ FIELDS = {"who": cp.number(0, 99), "age": cp.number(-(2**31), 2**31), **people.C
 records = st.none() | people.rows.flatmap(
     lambda row: st.integers(0, 5).map(lambda who: {"who": who, **row}),
 )
-followable = people.questions.filter(lambda request: request.unfollowed is None)
+followable = people.questions.filter(lambda request: request.why_no_updates is None)
 
 
 def stream_of(items, neighbours="replace", **user):
@@ -185,7 +185,7 @@ def test_requests_are_followed_on_records_and_by_their_own_classes_alone():
         stream_of([]).of(requests.count("nothing = 3"))
     with pytest.raises(InvalidRequest, match="must be a name"):
         cp.total(requests.count())
-    other = type("Count", (), {"where": None, "unfollowed": None})()
+    other = type("Count", (), {"where": None, "why_no_updates": None})()
     with pytest.raises(InvalidRequest, match="must be a name"):
         stream_of([]).of(other)
     with pytest.raises(InvalidRequest, match="on the original stream"):

@@ -14,7 +14,7 @@ from counterpoint.mechanisms.guess_and_check import Guess, LinearGuess
 from counterpoint.mechanisms.noisy_max import Largest
 from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.queries.compile import LANGUAGE
-from counterpoint.queries.request import About
+from counterpoint.queries.request import OnSource
 from counterpoint.wire.problems import error_of, problem
 from counterpoint.wire.requests import (
     LONGEST_EXACT,
@@ -93,7 +93,7 @@ def test_a_loss_arrives_as_it_was_sent(loss):
 
 
 def test_every_request_of_the_language_can_be_sent():
-    sent = {type(one.request if isinstance(one, About) else one) for one in REQUESTS}
+    sent = {type(one.request if isinstance(one, OnSource) else one) for one in REQUESTS}
     assert set(LANGUAGE) <= sent
 
 
@@ -203,7 +203,7 @@ def test_the_exact_form_stands_alone(said):
 def test_what_stands_inside_a_request_is_a_request():
     inner = json.loads(encode(cp.count()))
     for other in (json.loads(CONCURRENT), json.loads(LAPLACE), json.loads(encode(cp.PureDP(1))), {"a": 1}):
-        for around in ({"type": "About/1", "source": "a"}, {"type": "Select/1", "names_of_parts": ["n"]}):
+        for around in ({"type": "OnSource/1", "source": "a"}, {"type": "Select/1", "names_of_parts": ["n"]}):
             field = "request" if "source" in around else "requests"
             good, bad = ({**around, field: [one] if field == "requests" else one} for one in (inner, other))
             decode_request({"exact": json.dumps(good, separators=(",", ":"))})

@@ -5,7 +5,7 @@ from fractions import Fraction
 from counterpoint.errors import InvalidRequest
 from counterpoint.privacy.relations import Steps
 from counterpoint.privacy.secret import Secret
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.source import Source
 
 
@@ -23,7 +23,7 @@ class Numbers(Source):
     def prepare(self, request):
         if not isinstance(request, str) or request.startswith("bad"):
             raise InvalidRequest("a request is a name")
-        return Prepared(request, self.sensitivity, self.sensitivity**2, None, self.grid)
+        return PreparedQuery(request, self.sensitivity, self.sensitivity**2, None, self.grid)
 
     def resolve(self, pin, prepared):
         assert pin == "v1"

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from counterpoint.sources.streams.live_updates import NEW, LiveRows
+from counterpoint.sources.streams.live_updates import NEW, UpdateRule
 
 LETTERS = [
     None,
@@ -15,7 +15,7 @@ LETTERS = [
 
 def moments(updates, most):
     """The rows of one unit after each update, as pairs of a key and a value."""
-    rows, values, found = LiveRows(most), {}, []
+    rows, values, found = UpdateRule(most), {}, []
     for slot, update in enumerate(updates):
         replaced = None if update is None else rows.apply("ann", update, slot)
         if replaced is not None:
@@ -42,7 +42,7 @@ def test_without_one_update_each_world_has_at_most_one_row_that_the_other_has_no
 
 
 def test_a_unit_is_capped_by_its_own_rows_alone():
-    rows = LiveRows(most=1)
+    rows = UpdateRule(most=1)
     assert [rows.apply(who, (True, "k"), slot) for slot, who in enumerate(["ann", "bob", "ann", "eve"])] == [
         NEW,
         NEW,
@@ -53,13 +53,13 @@ def test_a_unit_is_capped_by_its_own_rows_alone():
 
 
 def test_what_found_no_room_does_not_come_back():
-    rows = LiveRows(most=1)
+    rows = UpdateRule(most=1)
     assert [rows.apply("ann", (True, key), slot) for slot, key in enumerate("ab")] == [NEW, None]
     assert rows.apply("ann", (False, "a"), 2) == 0 and rows.apply("ann", (False, "b"), 3) is None
 
 
 def test_units_without_rows_take_no_memory():
-    rows = LiveRows(most=2)
+    rows = UpdateRule(most=2)
     for unit in range(100):
         rows.apply(unit, (True, 1), 2 * unit)
         rows.apply(unit, (False, 1), 2 * unit + 1)

@@ -15,7 +15,7 @@ from counterpoint.mechanisms.sparse_vector import SparseVector
 from counterpoint.privacy.messages import Ask, gap
 from counterpoint.privacy.relations import MinSeparation, Steps, every_step, up_to_steps
 from counterpoint.privacy.secret import reveal
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.sources.streams.items import ItemShape, total
 from counterpoint.sources.streams.stream import Stream
 
@@ -269,7 +269,7 @@ def test_a_pin_is_a_number_of_items_that_have_arrived(pin):
 
 def test_a_stream_answers_its_own_requests_only():
     stream = Stream(bound=5)
-    for request in ("total", None, 3, Prepared(None, 1, 1, None, Fraction(1))):
+    for request in ("total", None, 3, PreparedQuery(None, 1, 1, None, Fraction(1))):
         with pytest.raises(InvalidRequest, match="total"):
             stream.prepare(request)
     with pytest.raises(InvalidRequest, match="another source"):

@@ -25,7 +25,7 @@ from counterpoint.privacy.secret import Secret
 from counterpoint.queries import aggregates as requests
 from counterpoint.queries import quantiles as choices
 from counterpoint.queries import variance as variances
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.schema.columns import boolean, category, number, text
 from counterpoint.schema.units import each_row
 from counterpoint.sources.table import Table
@@ -281,7 +281,7 @@ def test_a_request_is_resolved_only_on_the_version_it_was_pinned_to_and_as_it_wa
         one.resolve(other.pin(), prepared)
     with pytest.raises(InvalidRequest, match="another declaration"):
         other.resolve(other.pin(), prepared)
-    forged = Prepared(prepared.request, 1, 1, None, prepared.grid)
+    forged = PreparedQuery(prepared.request, 1, 1, None, prepared.grid)
     with pytest.raises(InvalidRequest, match="another declaration"):
         one.resolve(one.pin(), forged)
     with pytest.raises(InvalidRequest, match="a table answers count"):

@@ -16,7 +16,7 @@ from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import Steps, every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.sources.streams.live_table import LiveTable
-from counterpoint.sources.streams.live_updates import LiveRows
+from counterpoint.sources.streams.live_updates import UpdateRule
 
 COLUMNS = {"state": cp.category(["a", "b"])}
 CONTENTS = [
@@ -38,7 +38,7 @@ REQUESTS = {
 LAST = "did the last update do anything?"
 
 
-class OneCapForAll(LiveRows):
+class OneCapForAll(UpdateRule):
     """A cap that looks at other units: there is room for so many rows, whoever they belong to."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class OneCapForAll(LiveRows):
         return None if full else super().apply(owner, update, slot)
 
 
-class KeysForAll(LiveRows):
+class KeysForAll(UpdateRule):
     """Keys that do not belong to a unit: one unit replaces and removes the rows of another."""
 
     __slots__ = ()

@@ -29,7 +29,7 @@ from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, 
 from counterpoint.answers.tables import Cell, Label, RecordAnswer, SeveralAnswer, TableAnswer
 from counterpoint.numbers import Exact
 from counterpoint.queries.grouping import cell_by_cell
-from counterpoint.queries.request import About, Prepared, Request
+from counterpoint.queries.request import OnSource, PreparedQuery, Request
 from counterpoint.sql_requests.query import Row, SQLQuery
 
 
@@ -56,7 +56,7 @@ def _answer(provenance: Provenance) -> Any:
         return _cell(answer, provenance)
     whole = released if isinstance(released, tuple) else (released,)  # a choice for one key is no tuple
     heads, labels = _names(prepared, len(answer))
-    raws = whole if prepared.together == 1 else tuple(cell_by_cell(whole, prepared.together))
+    raws = whole if prepared.simultaneous_values == 1 else tuple(cell_by_cell(whole, prepared.simultaneous_values))
     cells = {label: _cell(value, provenance.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
     return TableAnswer(heads, cells, provenance)
 
@@ -79,9 +79,9 @@ def _cell(value: object, provenance: Provenance) -> Cell:
     return choice(value, provenance) if provenance.prepared.wants == "choice" else scalar(value, provenance)
 
 
-def _names(prepared: Prepared, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
+def _names(prepared: PreparedQuery, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
     """The heads of the keys, and the keys; cells that have no names are numbered."""
-    request = prepared.request.request if isinstance(prepared.request, About) else prepared.request
+    request = prepared.request.request if isinstance(prepared.request, OnSource) else prepared.request
     heads, labels = (request.keyed_by, request.labels) if isinstance(request, Request) else ((), None)
     names = prepared.names if labels is None else labels
     return heads or ("number",), range(cells) if names is None else names

@@ -18,7 +18,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact, format_number
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 
 SURE = Fraction(95, 100)
 """The probability with which a stated error holds, where no other is given."""
@@ -27,12 +27,12 @@ Mechanisms = tuple[Mechanism, ...]
 
 
 @lru_cache(maxsize=256)
-def least_error(mechanism: Mechanism, prepared: Prepared) -> int:
+def least_error(mechanism: Mechanism, prepared: PreparedQuery) -> int:
     """By what mechanisms are compared: the error at 95 %, in steps of the grid; of keys, the units that one needs."""
     if prepared.wants == "keys":
         units: int = mechanism.error(SURE, prepared.sensitivity, prepared.squared)
         return units
-    return mechanism.answer_error(prepared.message(), SURE, prepared.together)
+    return mechanism.answer_error(prepared.message(), SURE, prepared.simultaneous_values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Reason:
     compared: Mechanisms = ()
     wanted: str | None = None
 
-    def text(self, chosen: Mechanism, prepared: Prepared) -> str:
+    def text(self, chosen: Mechanism, prepared: PreparedQuery) -> str:
         """The reason in words; errors are those at 95 %."""
         others = [mechanism for mechanism in self.compared if mechanism != chosen]
         if not others:
@@ -71,28 +71,28 @@ class Provenance:
     """Where a number comes from: the mechanism, the request with its public facts, what was released, and why so."""
 
     mechanism: Mechanism
-    prepared: Prepared
+    prepared: PreparedQuery
     released: Plain
     reason: Reason = ONLY_ONE
     made_up: bool = False
-    whole: Prepared | None = None
+    whole: PreparedQuery | None = None
     """The request that was asked, where this is a part of it: its sensitivity says how large the noise is."""
     known: dict[tuple[int, Fraction], int] = field(default_factory=dict, compare=False, repr=False)
     """Errors that have been computed; all cells and parts of an answer share them."""
 
     @property
-    def asked(self) -> Prepared:
+    def asked(self) -> PreparedQuery:
         """The request that the mechanism answered."""
         return self.prepared if self.whole is None else self.whole
 
-    def of(self, released: Plain, part: Prepared | None = None) -> "Provenance":
+    def of(self, released: Plain, part: PreparedQuery | None = None) -> "Provenance":
         """The provenance of a cell of this answer, or of one of its parts."""
         prepared, whole = (self.prepared, self.whole) if part is None else (part, self.asked)
         return Provenance(self.mechanism, prepared, released, self.reason, self.made_up, whole, self.known)
 
     def steps(self, probability: Number) -> int:
         """How far off each of the released numbers that make up this one is at most, all at once; on their grid."""
-        return self.steps_of(self.prepared.together, probability)
+        return self.steps_of(self.prepared.simultaneous_values, probability)
 
     def steps_of(self, numbers: int, probability: Number) -> int:
         """How far off `numbers` released numbers are at most, all at once; on their grid."""

@@ -13,8 +13,8 @@
 >>> from counterpoint import Laplace
 >>> from counterpoint.answers.provenance import Provenance
 >>> from counterpoint.answers.scalars import IntAnswer
->>> from counterpoint.queries.request import Prepared
->>> count = Prepared(None, 1, 1, None, Fraction(1))
+>>> from counterpoint.queries.request import PreparedQuery
+>>> count = PreparedQuery(None, 1, 1, None, Fraction(1))
 >>> rows, late = (IntAnswer(number, Provenance(Laplace(1), count, number)) for number in (60, 2))
 >>> both = RecordAnswer({"rows": rows, "late": late}, rows._provenance)
 >>> both["rows"], both

@@ -50,7 +50,7 @@ from counterpoint.mechanisms.postprocessing import Both, Failed, Postprocessed
 from counterpoint.numbers import Exact, Number
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask, Message
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.session.fit import explained, public_part
 from counterpoint.session.handle import Released, error_of, series_of
 from counterpoint.wire.documents import read_mechanism, read_prepared, read_released
@@ -289,6 +289,6 @@ class PostprocessedHandle(RemoteHandle):
         yield from ()
         return self._state is None
 
-    def _prepared(self, asked: dict[str, str]) -> Calls[Prepared]:
+    def _prepared(self, asked: dict[str, str]) -> Calls[PreparedQuery]:
         said = yield Call("POST", f"/v1/handles/{self._id}/preparations", {"request": asked})
         return read_prepared(said)

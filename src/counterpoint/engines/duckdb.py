@@ -77,7 +77,7 @@ DUCKDB = Dialect(
 )
 
 
-class BesideTable(NamedTuple):
+class JoinedTable(NamedTuple):
     """A table that a statement reads beside an engine's own rows: it is put there in this version, if it is not yet.
 
     No two tables have one name in a process: the engine knows what it holds by name and version alone.
@@ -130,7 +130,7 @@ class EmbeddedEngine:
         return f"{duckdb.__version__} {'in memory' if self._remove_folder is None else 'on disk'}"
 
     def run(
-        self, sql: str, parameters: Sequence[object] = (), beside: "Sequence[BesideTable]" = ()
+        self, sql: str, parameters: Sequence[object] = (), beside: "Sequence[JoinedTable]" = ()
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, on a cursor of its own; `beside` are other tables that it reads."""
         if not beside:
@@ -149,7 +149,7 @@ class EmbeddedEngine:
         with self._samples.using(name, query):
             return self.run(sql)
 
-    def _put(self, table: "BesideTable") -> None:
+    def _put(self, table: "JoinedTable") -> None:
         """Hold a table in its version. While its rows are replaced, and after a failure, it counts as not there."""
         if self._versions.pop(table.name, _ABSENT) != table.version:
             self._replace(table)
@@ -162,7 +162,7 @@ class EmbeddedEngine:
             del self._versions[name]
             self.drop(name)
 
-    def _replace(self, table: "BesideTable") -> None:
+    def _replace(self, table: "JoinedTable") -> None:
         named = ", ".join(f"f{i} {kind}" for i, kind in enumerate(table.kinds))
         self._run(f"CREATE OR REPLACE TABLE {table.name} ({named})", ())
         self.insert(table.name, table.columns())

@@ -25,7 +25,7 @@ from math import ceil, floor
 from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.emit import emit_term
 from counterpoint.engines.loading_times import TIMES, ZONED, stored_day, stored_instant
-from counterpoint.engines.unit_key_sql import SMALL, SPELLED_OUT, owner, shortened, unit_column, unit_spelled
+from counterpoint.engines.unit_key_sql import SMALL, SPELLED_OUT, owner, shortened, stored_unit_key, unit_column
 from counterpoint.errors import InvalidParameter
 from counterpoint.schema.columns import Boolean, Category, Column, Number, Text, Whole
 from counterpoint.schema.declaration import Declaration, Named
@@ -261,7 +261,7 @@ def spread(
 
     With `each`, at most that number of rows of each value is kept: the first in the order in which `capped` keeps them.
     """
-    value = f"{unit_spelled(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
+    value = f"{stored_unit_key(dialect)} || ';' || {_spelled(declared.columns[column].column, f'c{column}', dialect)}"
     place = f"DENSE_RANK() OVER (PARTITION BY u ORDER BY {_keyed(key, value, dialect)}, {value}) AS place"
     names = ", ".join([*(f"c{i}" for i in range(len(declared.columns))), "u"])
     known = f"SELECT {names}, {place} FROM {bound} WHERE c{column} IS NOT NULL"
@@ -295,7 +295,7 @@ def content(declared: Declaration, dialect: Dialect) -> str:
     Long texts are hashed: together, those of one row might exceed an engine's longest text.
     """
     parts = [_spelled(named.column, f"c{i}", dialect) for i, named in enumerate(declared.columns)]
-    return " || ".join([*parts, f"COALESCE({unit_spelled(dialect)}, '')"])
+    return " || ".join([*parts, f"COALESCE({stored_unit_key(dialect)}, '')"])
 
 
 def _spelled(column: Column, name: str, dialect: Dialect) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 
 from counterpoint.engines.dialect import Dialect
 from counterpoint.engines.loading import content
-from counterpoint.engines.unit_key_sql import unit_spelled
+from counterpoint.engines.unit_key_sql import stored_unit_key
 from counterpoint.privacy.samples import Sample
 from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Declaration
@@ -42,7 +42,7 @@ def sampled(declared: Declaration, bound: str, samples: Sequence[Sample], dialec
         number = f"ROW_NUMBER() OVER (PARTITION BY {row})"
         name = f"{dialect.written(number)} || ';' || {row}"
     else:
-        name = unit_spelled(dialect)
+        name = stored_unit_key(dialect)
     return f"SELECT {names} FROM (SELECT {names}, {name} AS unit FROM {bound}) AS named WHERE " + coins(
         samples, "unit", dialect
     )

@@ -107,7 +107,7 @@ def owner(declared: Declaration, kinds: dict[str, str], dialect: Dialect) -> str
     return " || ".join(f"{dialect.written(f'LENGTH({it})')} || ':' || {shortened(it, dialect)}" for it in texts)
 
 
-def unit_spelled(dialect: Dialect) -> str:
+def stored_unit_key(dialect: Dialect) -> str:
     """The expression that spells the unit of a stored row as one text, its key; a long one is hashed."""
     return shortened(dialect.written("u"), dialect)
 

@@ -28,8 +28,8 @@ from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
-from counterpoint.queries.request import Prepared
-from counterpoint.sources.streams.items import FollowedAmong, followed_among
+from counterpoint.queries.request import PreparedQuery
+from counterpoint.sources.streams.items import Subscription, read_subscription
 
 _BARE = Ask()
 """The ask without a request and without options, as all asks of counters are."""
@@ -163,7 +163,7 @@ class Launching(Wanted, frozen=True):
     name: str | None
     fit: Fit
     by: str | None
-    of: FollowedAmong
+    of: Subscription
     cursor: int | str
     grant: Grant | None = None
     most: int | None = None
@@ -240,7 +240,7 @@ class Question(Wanted, frozen=True):
     session least as its account is inside the transaction that charges it.
     """
 
-    prepared: Prepared
+    prepared: PreparedQuery
     terms: Plain
     """What the answer may cost, or how far off it may be."""
     data: Relation
@@ -349,7 +349,7 @@ def _lowers(composition: Concurrent, account: Account, fit: Fit) -> tuple[Fracti
 class Asking(Wanted, frozen=True):
     """Ask a launched mechanism, on data as it was when it was pinned. It was paid for at launch."""
 
-    prepared: Prepared | None
+    prepared: PreparedQuery | None
     public: Plain
     pin: int | str
     sequential: bool = False
@@ -398,7 +398,7 @@ class Asking(Wanted, frozen=True):
         return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
 
 
-def message_of(prepared: Prepared | None, public: Plain, private: Secret | None) -> Ask:
+def message_of(prepared: PreparedQuery | None, public: Plain, private: Secret | None) -> Ask:
     """The ask of a request with this public and this private part; without a request, of the public part alone."""
     if prepared is None:
         return _BARE if public is None else Ask(public)
@@ -530,12 +530,12 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
         return Opening((), composition, sequential)
     if kind == "ask":
         path, prepared, public = rest
-        assert isinstance(prepared, Prepared | None)
+        assert isinstance(prepared, PreparedQuery | None)
         return Asking(as_path(path), prepared, public, pin)
     if kind == "question":
         path, prepared, terms, data = rest
         mechanism, public = _parts(choice)
-        assert isinstance(prepared, Prepared) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
+        assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
         chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
         return Question(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen)
     if kind in ("closing", "reopening"):
@@ -555,7 +555,7 @@ def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
     grant = granted[0] if granted else None
     assert isinstance(grant, Grant | None)
     fit = Fit(mechanism, data, mechanism.claim)
-    return Launching(as_path(parent), name, fit, by, followed_among(of), pin, grant)
+    return Launching(as_path(parent), name, fit, by, read_subscription(of), pin, grant)
 
 
 def _parts(said: bytes) -> tuple[Plain, ...]:

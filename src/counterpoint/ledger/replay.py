@@ -29,12 +29,12 @@ from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Relation
-from counterpoint.queries.request import About, Prepared, Request
+from counterpoint.queries.request import OnSource, PreparedQuery, Request
 
 _SAYS: dict[str, tuple[Any, ...]] = {
     "open": (str, Concurrent, bool),
     "ask": (str, tuple, object, object),
-    "question": (str, tuple, Prepared, object, Relation),
+    "question": (str, tuple, PreparedQuery, object, Relation),
     "revocation": (str, tuple),
     "recount": (str, tuple, int),
     "closing": (str, tuple, int),
@@ -48,7 +48,7 @@ _LAUNCH: tuple[Any, ...] = (
     Mechanism,
     Relation,
     str | None,
-    str | tuple | Request | About | None,
+    str | tuple | Request | OnSource | None,
 )
 """What the body of a launch is made of; that of a granted session has its grant, too."""
 

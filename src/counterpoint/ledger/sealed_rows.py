@@ -48,7 +48,7 @@ from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.samples import Sample
-from counterpoint.sources.streams.items import followed_among
+from counterpoint.sources.streams.items import read_subscription
 
 _KEPT = 1024
 _LARGEST = 2**16
@@ -116,7 +116,7 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
 
 def _row(stored: StoredRow, state: State | None) -> Row:
     public = read_public_row(stored.public)
-    return Row(public.mechanism, state, stored.version, public.cursor, public.by, followed_among(public.of))
+    return Row(public.mechanism, state, stored.version, public.cursor, public.by, read_subscription(public.of))
 
 
 class OpenRows:

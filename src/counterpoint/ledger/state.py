@@ -33,7 +33,7 @@ from counterpoint.errors import Halted, InvalidParameter, NotGranted, Unsealable
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.samples import Sample
-from counterpoint.sources.streams.items import FollowedAmong
+from counterpoint.sources.streams.items import Subscription
 
 Path = tuple[int | str, ...]
 """Where a mechanism lives: the root is (), its children (0,), (1,), ..., a part ("str:CA",) below its partition."""
@@ -122,7 +122,7 @@ class Row(Tagged, Value, frozen=True):
     version: int = 0
     cursor: int | str = 0
     by: str | None = None
-    of: FollowedAmong = None
+    of: Subscription = None
 
 
 class Fact(Tagged, Value, frozen=True):

@@ -1,8 +1,8 @@
 """Requests: what a table answers. A closed language of total functions with known sensitivities.
 
 A request is a frozen value that names columns and carries a `where` as text. Checked against a declaration it becomes a
-`QueryPlan` and a `Prepared`, from public facts alone; `read_cells` arranges the integers of the engine in the shape of
-the answer. Group keys, edges and candidates are given or declared, never read from the data.
+`QueryPlan` and a `PreparedQuery`, from public facts alone; `read_cells` arranges the integers of the engine in the
+shape of the answer. Group keys, edges and candidates are given or declared, never read from the data.
 
 >>> from counterpoint.queries.aggregates import count, histogram
 >>> count(where="state = 'CA'")
@@ -43,7 +43,7 @@ from counterpoint.queries.grouping import (
     or_unset,
 )
 from counterpoint.queries.plan import ByThreshold, Cells, ColumnTotal, QueryPlan, Rows, Units
-from counterpoint.queries.request import Averaged, Request, about
+from counterpoint.queries.request import Averaged, Request, on_source
 from counterpoint.queries.sensitivity import Sensitivities, tally_sensitivities
 from counterpoint.schema.arguments import Point, ascending, check_texts, clamped_text, listed, points
 from counterpoint.schema.columns import KeyOrTuple, Number
@@ -65,7 +65,7 @@ class Count(Request, Value, frozen=True):
         return QueryPlan(Rows(), ((1,),), self._condition(declared))
 
     @property
-    def unfollowed(self) -> None:
+    def why_no_updates(self) -> None:
         """A row adds 1."""
         return None
 
@@ -117,7 +117,7 @@ class CountDistinct(Request, Value, frozen=True):
         return None if by is None else group_names(declared, by, keys)
 
     @property
-    def unfollowed(self) -> str:
+    def why_no_updates(self) -> str:
         """Later rows of a unit add nothing."""
         return "a unit counts once, so what a row adds depends on the unit's other rows"
 
@@ -157,7 +157,7 @@ class Sum(Request, Value, frozen=True):
         return () if self.by is None else columns_of(self.by)
 
     @property
-    def unfollowed(self) -> None:
+    def why_no_updates(self) -> None:
         """A row adds its value, in one coordinate."""
         return None
 
@@ -226,7 +226,7 @@ class Mean(Request, Value, frozen=True):
         return () if self.by is UNSET else columns_of(self.by)
 
     @property
-    def unfollowed(self) -> str:
+    def why_no_updates(self) -> str:
         """Two counters give it."""
         return (
             f"a mean is a ratio of two sums; follow sum({self.column!r}) and count(where='{self.column} IS NOT NULL'), "
@@ -289,7 +289,7 @@ class Histogram(Request, Value, frozen=True):
         return None if self.edges is None else tuple(pairwise(points(self.edges, self.dates)))
 
     @property
-    def unfollowed(self) -> None:
+    def why_no_updates(self) -> None:
         """A row adds 1 to its key or bin."""
         return None
 
@@ -340,7 +340,7 @@ class Ranks(Request, Value, frozen=True):
         return points(self.candidates, self.dates)
 
     @property
-    def unfollowed(self) -> None:
+    def why_no_updates(self) -> None:
         """A row adds 1 from the first candidate that is not below it."""
         return None
 
@@ -374,8 +374,8 @@ def count(
     """
     if by is None:
         check_groups(None, listed(keys, "keys"))
-        return about(of, Count(where))
-    return about(of, Histogram(by, listed(keys, "keys"), None, where))
+        return on_source(of, Count(where))
+    return on_source(of, Histogram(by, listed(keys, "keys"), None, where))
 
 
 def count_distinct(
@@ -390,7 +390,7 @@ def count_distinct(
     >>> count_distinct("age >= 18")
     CountDistinct(where='age >= 18')
     """
-    return about(of, CountDistinct(where, or_unset(by), or_unset(listed(keys, "keys"))))
+    return on_source(of, CountDistinct(where, or_unset(by), or_unset(listed(keys, "keys"))))
 
 
 def mean(
@@ -413,7 +413,9 @@ def mean(
     >>> mean("age", by="state", keys=["CA", "NY"])
     Mean(column='age', by='state', keys=('CA', 'NY'))
     """
-    return about(of, Mean(clamped_text(column, low, high, step), where, or_unset(by), or_unset(listed(keys, "keys"))))
+    return on_source(
+        of, Mean(clamped_text(column, low, high, step), where, or_unset(by), or_unset(listed(keys, "keys")))
+    )
 
 
 def histogram(
@@ -429,7 +431,7 @@ def histogram(
     >>> histogram("state", keys=["CA", "NY"]).keys
     ('CA', 'NY')
     """
-    return about(of, Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where))
+    return on_source(of, Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where))
 
 
 def ranks(
@@ -440,7 +442,7 @@ def ranks(
     >>> len(ranks("age", range(0, 121, 10)).candidates)
     13
     """
-    return about(of, Ranks(column, listed(candidates, "candidates") or (), where))
+    return on_source(of, Ranks(column, listed(candidates, "candidates") or (), where))
 
 
 def sum(
@@ -466,7 +468,7 @@ def sum(
     >>> sum("arr_delay - dep_delay", low=-60, high=60, where="distance > 3 * air_time")
     Sum(column='CLAMP(arr_delay - dep_delay, -60, 60)', where='distance > 3 * air_time')
     """
-    return about(of, Sum(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
+    return on_source(of, Sum(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
 def by_threshold(declared: Declaration, name: str, column: Number | Date, thresholds: list[int]) -> ByThreshold:

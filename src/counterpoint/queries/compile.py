@@ -26,7 +26,7 @@ from counterpoint.queries.aggregates import REQUESTS
 from counterpoint.queries.extremes import EXTREMES, TOPS
 from counterpoint.queries.plan import ByKeys, QueryPlan, statements
 from counterpoint.queries.quantiles import CHOICES
-from counterpoint.queries.request import Prepared, Request, describe_request
+from counterpoint.queries.request import PreparedQuery, Request, describe_request
 from counterpoint.queries.select import SELECTS
 from counterpoint.queries.sensitivity import Groups
 from counterpoint.queries.variance import VARIANCES
@@ -56,7 +56,7 @@ class Compiled(NamedTuple):
 
     request: Request
     plan: QueryPlan
-    prepared: Prepared
+    prepared: PreparedQuery
     statements: tuple[str, ...]
     """One after the other, as `joined` reads what they return."""
 

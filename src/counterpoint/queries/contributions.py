@@ -86,10 +86,10 @@ def contribution(request: Request, declared: Declaration) -> Contribution:
 
 def _contribution(written: bytes, declared: Declaration) -> Contribution:
     request = decode(written, Request)  # type: ignore[type-abstract]  # a family is read by its tags
-    if request.unfollowed is not None:
+    if request.why_no_updates is not None:
         raise InvalidRequest(
-            f"{shown(request, 200)} cannot be followed: {request.unfollowed}. Mechanisms follow count, sum, histogram "
-            "and ranks, each with where=...; ask for anything else with a one-shot mechanism, such as Laplace"
+            f"{shown(request, 200)} cannot be followed: {request.why_no_updates}. Mechanisms follow count, sum, "
+            "histogram and ranks, each with where=...; ask for anything else with a one-shot mechanism, such as Laplace"
         )
     plan = request.plan(declared)
     move = sum_sensitivities(plan.corners, 1, declared.neighbours)

@@ -62,7 +62,7 @@ from counterpoint.queries.grouping import (
 )
 from counterpoint.queries.plan import EITHER_WAY, QueryPlan, Rows
 from counterpoint.queries.ranked import RankedChoice, Scored, ScoredByCell, candidate, cut_at, ranks_by_group, spaced
-from counterpoint.queries.request import Prepared, Request, Wants, about
+from counterpoint.queries.request import PreparedQuery, Request, Wants, on_source
 from counterpoint.queries.sensitivity import Sensitivities, rank_sensitivities
 from counterpoint.schema.arguments import check_texts, clamped_text, listed
 from counterpoint.schema.columns import KeyOrTuple, Number
@@ -144,8 +144,8 @@ EXTREMES = (Extreme,)
 """Together with the lists of the other modules the whole language: exactly these classes, no subclasses."""
 
 
-class Bounded(Prepared, frozen=True, kw_only=True):
-    """Prepared scores of both ends: in units, the two chosen candidates, the smaller one first."""
+class Bounded(PreparedQuery, frozen=True, kw_only=True):
+    """A prepared query for the scores of both ends: in units, the two chosen candidates, the smaller one first."""
 
     candidates: tuple[Fraction, ...]
     dates: bool
@@ -259,7 +259,7 @@ def _extreme(  # noqa: PLR0917 - the arguments of `minimum`, in their order
     of: str | None,
 ) -> Extreme:
     among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
-    return about(of, Extreme(column, end, rank, among, where, by=or_unset(by), keys=cells))
+    return on_source(of, Extreme(column, end, rank, among, where, by=or_unset(by), keys=cells))
 
 
 def _rank(rank: object) -> int | None:
@@ -317,8 +317,8 @@ TOPS = (Top,)
 """Together with the lists of the other modules the whole language: exactly these classes, no subclasses."""
 
 
-class Largests(Prepared, frozen=True, kw_only=True):
-    """Prepared counts of which the names of the `k` largest are wanted: in units, a tuple of names."""
+class Largests(PreparedQuery, frozen=True, kw_only=True):
+    """A prepared query for counts of which the names of the `k` largest are wanted: in units, a tuple of names."""
 
     k: int
 
@@ -359,4 +359,4 @@ def top(
     >>> top(["origin", "dest"], 2).column
     ('origin', 'dest')
     """
-    return about(of, Top(column, k, listed(keys, "keys"), where))
+    return on_source(of, Top(column, k, listed(keys, "keys"), where))

@@ -37,7 +37,7 @@ from counterpoint.queries.grouping import (
 )
 from counterpoint.queries.plan import EITHER_WAY, ByFound, QueryPlan, Rows, Units
 from counterpoint.queries.ranked import RankedChoice, Scored, ScoredByCell, cut_at, ranks_by_group, spaced
-from counterpoint.queries.request import Prepared, Request, Wants, about
+from counterpoint.queries.request import PreparedQuery, Request, Wants, on_source
 from counterpoint.queries.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities
 from counterpoint.schema.arguments import check_texts, clamped_text, listed
 from counterpoint.schema.columns import MOST_KEYS, Column, KeyOrTuple, Number, is_readable
@@ -141,7 +141,7 @@ def _is_key(value: object) -> bool:
     return not isinstance(value, str) or is_readable(value)
 
 
-class Tallied(Prepared, frozen=True, kw_only=True):
+class Tallied(PreparedQuery, frozen=True, kw_only=True):
     """A prepared tally: its answer is the first `most` of the selected keys, in the user's units.
 
     Keys of several columns are tuples, whose other values are those of the columns in `more`.
@@ -251,7 +251,7 @@ def keys(
     >>> keys(["origin", "dest"])
     Keys(('origin', 'dest'))
     """
-    return about(of, Keys(column, longest, most, where))
+    return on_source(of, Keys(column, longest, most, where))
 
 
 def quantile(
@@ -278,7 +278,7 @@ def quantile(
     """
     among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
     measured = clamped_text(column, low, high, step)
-    return about(of, Quantile(measured, q, among, where, by=or_unset(by), keys=cells))
+    return on_source(of, Quantile(measured, q, among, where, by=or_unset(by), keys=cells))
 
 
 def median(

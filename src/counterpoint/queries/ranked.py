@@ -34,7 +34,7 @@ from counterpoint.queries.grouping import (
     group_names,
 )
 from counterpoint.queries.plan import ByThreshold, Crossed
-from counterpoint.queries.request import Prepared, Request, Wants
+from counterpoint.queries.request import PreparedQuery, Request, Wants
 from counterpoint.schema.arguments import MOST_POINTS, ascending, check_texts
 from counterpoint.schema.columns import KeyOrTuple, Number
 from counterpoint.schema.declaration import Declaration
@@ -92,13 +92,13 @@ class RankedChoice(Request):
         return column.units if isinstance(column, Number) else UNSET
 
     @property
-    def unfollowed(self) -> str:
+    def why_no_updates(self) -> str:
         """Ranks can be followed."""
         return "a distance of ranks is not a sum over rows; follow ranks, from which quantile_from computes quantiles"
 
 
-class Scored(Prepared, frozen=True, kw_only=True):
-    """Prepared scores. In units, a `Chosen` or the index of a candidate becomes the candidate; scores are in rows."""
+class Scored(PreparedQuery, frozen=True, kw_only=True):
+    """Scores of candidates. In units, a `Chosen` or an index becomes the candidate; scores are in rows."""
 
     candidates: tuple[Fraction, ...]
     dates: bool
@@ -128,8 +128,8 @@ class Scored(Prepared, frozen=True, kw_only=True):
         return candidate(self.candidates, number, self.dates)
 
 
-class ScoredByCell(Prepared, frozen=True, kw_only=True):
-    """Prepared scores of several cells, for one choice in each: in units, a tuple of chosen candidates."""
+class ScoredByCell(PreparedQuery, frozen=True, kw_only=True):
+    """Scores of several cells, for one choice in each: in units, a tuple of chosen candidates."""
 
     candidates: tuple[Fraction, ...]
     dates: bool

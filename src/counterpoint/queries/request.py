@@ -2,18 +2,18 @@
 
 The protocol of a request: how it is planned, how far its answer moves, and how the answer is read.
 
-A request is checked against a declaration, which makes it a `QueryPlan` and a `Prepared`, from public facts alone;
+A request is checked against a declaration, which makes it a `QueryPlan` and a `PreparedQuery`, from public facts alone;
 `read_rows` makes the answer of what the engine returned. `requests`, `choices` and `variances` have the requests.
 
 >>> from counterpoint.queries.aggregates import count
->>> isinstance(count(), Request), count().unfollowed
+>>> isinstance(count(), Request), count().why_no_updates
 (True, None)
 
 A request about one of several sources: which one, and what is asked of it.
 
 >>> from counterpoint.queries.aggregates import count
 >>> count(where="people.age >= 65", of="visits")
-About(source='visits', request=Count(where='people.age >= 65'))
+OnSource(source='visits', request=Count(where='people.age >= 65'))
 
 A mean in the user's units: what a noisy sum and a noisy count say together, and how far that may be off.
 
@@ -47,7 +47,7 @@ Wants: TypeAlias = Literal["numbers", "choice", "keys"]
 """What a request wants of a mechanism."""
 
 
-class Prepared(Tagged, Value, frozen=True):
+class PreparedQuery(Tagged, Value, frozen=True):
     """A request that has been checked against the source's declaration, with everything public about its value."""
 
     request: Plain
@@ -66,7 +66,7 @@ class Prepared(Tagged, Value, frozen=True):
 
         A chosen coordinate becomes its name, or its index if it has none.
 
-        >>> Prepared(None, 1, 1, 2, Fraction(1), names=("CA", "NY")).in_units(Chosen(1))
+        >>> PreparedQuery(None, 1, 1, 2, Fraction(1), names=("CA", "NY")).in_units(Chosen(1))
         'NY'
         """
         if isinstance(answer, Chosen):
@@ -77,7 +77,7 @@ class Prepared(Tagged, Value, frozen=True):
     def wants(self) -> Wants:
         """What kind of mechanism answers it: one that adds noise to numbers, or chooses a coordinate, or selects keys.
 
-        >>> Prepared(None, 1, 1, None, Fraction(1)).wants
+        >>> PreparedQuery(None, 1, 1, None, Fraction(1)).wants
         'numbers'
         """
         return "numbers"
@@ -96,12 +96,12 @@ class Prepared(Tagged, Value, frozen=True):
     def states_error(self) -> bool:
         """Whether an error of the integers is one of the answer: not if `in_units` does more than multiply.
 
-        A subclass with another `in_units` states an error by overriding this, `together` and `error_from`.
+        A subclass with another `in_units` states an error by overriding this, `simultaneous_values` and `error_from`.
         """
-        return type(self).in_units is Prepared.in_units
+        return type(self).in_units is PreparedQuery.in_units
 
     @property
-    def together(self) -> int:
+    def simultaneous_values(self) -> int:
         """How many numbers of the noisy answer make one number in the user's units: two for a mean."""
         return 1
 
@@ -117,7 +117,7 @@ class Prepared(Tagged, Value, frozen=True):
         """The same, where it may depend on the noisy answer itself: on what was released, never on the data."""
         return self.error_in_units(steps)
 
-    def parts(self, answer: Plain) -> "Mapping[str, tuple[Prepared, Plain]]":
+    def parts(self, answer: Plain) -> "Mapping[str, tuple[PreparedQuery, Plain]]":
         """Where an answer is several questions' at once: for each name what was asked, and its share of the integers.
 
         The noise of all of them is that of the whole request; a part says how its integers are read.
@@ -171,7 +171,7 @@ def describe_request(request: object) -> str:
     if isinstance(request, str):
         query = request.lstrip()[:6].upper() == "SELECT"
         return f"the text {request[:40]!r}{': ask it by session.sql(...)' if query else ''}"
-    if isinstance(request, About):
+    if isinstance(request, OnSource):
         return f"one about several sources: there is one here, so leave out of={request.source!r}"
     if callable(request):
         name = getattr(request, "__name__", "it")
@@ -215,7 +215,7 @@ class Request(Tagged):
         return UNSET
 
     @property
-    def unfollowed(self) -> str | None:
+    def why_no_updates(self) -> str | None:
         """Why no mechanism can follow this request as rows arrive; None if its answer is a sum over rows.
 
         Such a sum adds up `read_cells` of each row alone, so `read_cells` must be linear.
@@ -227,12 +227,12 @@ class Request(Tagged):
         rows = 1 if plan.once else declared.rows_per_unit
         return sum_sensitivities(plan.corners, rows, declared.neighbours, plan.groups)
 
-    def prepare(self, declared: Declaration, plan: QueryPlan) -> Prepared:
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> PreparedQuery:
         """Everything public about the answer; `plan` is this request's plan on the same declaration."""
-        return Prepared(*self._facts(declared, plan))
+        return PreparedQuery(*self._facts(declared, plan))
 
     def _facts(self, declared: Declaration, plan: QueryPlan) -> tuple[Any, ...]:
-        """The public facts of the answer, in the order of the fields of `Prepared`."""
+        """The public facts of the answer, in the order of the fields of `PreparedQuery`."""
         most, up = self.sensitivities(declared, plan), one_way(plan.corners, declared.neighbours)
         names, units = self.names(declared), self.units(declared)
         return self, most.l1, most.squared, plan.width, plan.grid, most.each, up, names, units
@@ -248,7 +248,7 @@ class Request(Tagged):
 R = TypeVar("R")
 
 
-class About(Tagged, Value, frozen=True):
+class OnSource(Tagged, Value, frozen=True):
     """A request for the source of this name among several (`Sources`)."""
 
     source: str
@@ -261,12 +261,12 @@ class About(Tagged, Value, frozen=True):
             raise InvalidRequest("of names one of several sources, as in count(of='visits')")
 
 
-def about(of: str | None, request: R) -> R:
+def on_source(of: str | None, request: R) -> R:
     """The request itself, or about the source of this name; for a reader of types it stays what it is."""
-    return request if of is None else About(of, request)  # type: ignore[return-value, arg-type]
+    return request if of is None else OnSource(of, request)  # type: ignore[return-value, arg-type]
 
 
-class Averaged(Prepared, frozen=True, kw_only=True):
+class Averaged(PreparedQuery, frozen=True, kw_only=True):
     """A prepared mean: in units, a noisy pair becomes the mean, or None if the noisy count is not above 0.
 
     Where there are names, the answer has a pair for each of them.
@@ -303,7 +303,7 @@ class Averaged(Prepared, frozen=True, kw_only=True):
         return True
 
     @property
-    def together(self) -> int:
+    def simultaneous_values(self) -> int:
         """A sum and a count."""
         return 2
 

@@ -25,7 +25,7 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.queries.aggregates import Count, CountDistinct, Histogram, Mean, Sum
 from counterpoint.queries.grouping import By, GivenBy, cell_by_cell, check_groups, or_unset, read_by
 from counterpoint.queries.plan import EITHER_WAY, QueryPlan, Together, tally
-from counterpoint.queries.request import About, Averaged, Prepared, Request, about
+from counterpoint.queries.request import Averaged, OnSource, PreparedQuery, Request, on_source
 from counterpoint.queries.sensitivity import Sensitivities
 from counterpoint.queries.statistics import (
     AGGREGATES,
@@ -149,7 +149,7 @@ class Select(Request, Value, frozen=True):
         )
 
     @property
-    def unfollowed(self) -> str:
+    def why_no_updates(self) -> str:
         """One part can be."""
         return "it has several parts; follow each with a mechanism of its own"
 
@@ -158,7 +158,7 @@ SELECTS = (Select,)
 """Together with the lists of the other modules the whole language: exactly these classes, no subclasses."""
 
 
-class WholeCount(Prepared, frozen=True):
+class WholeCount(PreparedQuery, frozen=True):
     """A prepared count on a finer grid than that of the counts: in units it is rounded to a whole number."""
 
     def in_units(self, answer: Plain) -> object:
@@ -181,7 +181,7 @@ class WholeCount(Prepared, frozen=True):
         return floor(steps * self.grid + Fraction(1, 2))
 
 
-class Shared(Prepared, frozen=True, kw_only=True):
+class Shared(PreparedQuery, frozen=True, kw_only=True):
     """A prepared mean or variance whose count is shared: the last two of its numbers are rows without value, and rows.
 
     A row moves them by `own` and by `rows`. With every other number times `rows`, all of them are on one grid, on which
@@ -210,7 +210,7 @@ class Shared(Prepared, frozen=True, kw_only=True):
         """
         if not isinstance(answer, tuple):
             return self._base.in_units(answer)
-        cells = cell_by_cell(answer, self.together)
+        cells = cell_by_cell(answer, self.simultaneous_values)
         return self._base.in_units(tuple(chain.from_iterable(map(self._balanced, cells))))
 
     @property
@@ -219,9 +219,9 @@ class Shared(Prepared, frozen=True, kw_only=True):
         return True
 
     @property
-    def together(self) -> int:
+    def simultaneous_values(self) -> int:
         """One more than alone."""
-        return self._base.together + 1
+        return self._base.simultaneous_values + 1
 
     def signal(self, answer: Plain) -> int:
         """The count, in units of what noise of one step in both of its numbers moves it by at most."""
@@ -238,7 +238,7 @@ class Shared(Prepared, frozen=True, kw_only=True):
         return self._base.error_within(self._balanced(answer), steps * self.rows, steps * (self.own + self.rows))
 
 
-class Selected(Prepared, frozen=True, kw_only=True):
+class Selected(PreparedQuery, frozen=True, kw_only=True):
     """Several prepared requests, whose integers are one vector: in units, an answer for each name.
 
     There are `groups` cells. A part takes numbers of each: a triple says where a statistic starts, how many numbers it
@@ -250,13 +250,13 @@ class Selected(Prepared, frozen=True, kw_only=True):
     takes: tuple[tuple[tuple[int, int, int], ...], ...]
     groups: int
 
-    def parts(self, answer: Plain) -> Mapping[str, tuple[Prepared, Plain]]:
+    def parts(self, answer: Plain) -> Mapping[str, tuple[PreparedQuery, Plain]]:
         """For each name its public facts, and its numbers, cell by cell."""
         if not isinstance(answer, tuple):
             return {}
-        found: dict[str, tuple[Prepared, Plain]] = {}
+        found: dict[str, tuple[PreparedQuery, Plain]] = {}
         for name, facts, taken in zip(self.of, self.each_part, self.takes, strict=True):
-            assert isinstance(facts, Prepared)
+            assert isinstance(facts, PreparedQuery)
             share = tuple(answer[start + size * cell + at] for cell in range(self.groups) for start, size, at in taken)
             found[name] = (facts, share[0] if facts.width is None else share)
         return found
@@ -293,7 +293,9 @@ def _together(plan: QueryPlan) -> tuple[tuple[QueryPlan, ...], tuple[int, ...]]:
     return plan.adds.plans, plan.adds.weights
 
 
-def _on_grid(facts: Prepared, statistic: Statistic, its: QueryPlan, weight: int, rows: int | None) -> Prepared:
+def _on_grid(
+    facts: PreparedQuery, statistic: Statistic, its: QueryPlan, weight: int, rows: int | None
+) -> PreparedQuery:
     """The facts of a part whose statistic has this weight, and whose count, if it is shared, has the weight `rows`."""
     grid = facts.grid / weight
     if isinstance(statistic.request, COUNTS):
@@ -303,8 +305,8 @@ def _on_grid(facts: Prepared, statistic: Statistic, its: QueryPlan, weight: int,
     return Shared(*_fields(facts, grid), alone=facts, own=weight * statistic.weight(its), rows=rows)
 
 
-def _fields(facts: Prepared, grid: Fraction) -> tuple[Any, ...]:
-    """The fields of `Prepared`, on another grid."""
+def _fields(facts: PreparedQuery, grid: Fraction) -> tuple[Any, ...]:
+    """The fields of `PreparedQuery`, on another grid."""
     head = (facts.request, facts.sensitivity, facts.squared, facts.width, grid, facts.each)
     return *head, facts.one_way, facts.names, facts.units
 
@@ -336,7 +338,7 @@ def select(
     columns = None if by is None else read_by(by)
     check_groups(columns, cells)
     asked = parts.values() if columns is None else [_grouped(*part, columns, cells) for part in parts.items()]
-    return about(of, Select(tuple(parts), tuple(asked), or_unset(noise)))
+    return on_source(of, Select(tuple(parts), tuple(asked), or_unset(noise)))
 
 
 def divided_for(request: object, noise: Noise) -> object:
@@ -346,7 +348,7 @@ def divided_for(request: object, noise: Noise) -> object:
     >>> divided_for(select(n=count()), "gaussian").noise, divided_for(count(), "gaussian")
     ('gaussian', Count())
     """
-    if isinstance(request, About):
+    if isinstance(request, OnSource):
         return replace(request, request=divided_for(request.request, noise))
     return replace(request, noise=noise) if isinstance(request, Select) and request.noise is UNSET else request
 

@@ -7,7 +7,7 @@ whether it moves one way (see `Ask`), the names of its coordinates, and the grid
 worth `grid` in the user's units). It then resolves the prepared request on pinned data, to a `Secret`. Every refusal
 comes before any data is touched.
 
->>> Prepared(request=None, sensitivity=100, squared=10_000, width=None, grid=Fraction(1, 100)).in_units(250)
+>>> PreparedQuery(request=None, sensitivity=100, squared=10_000, width=None, grid=Fraction(1, 100)).in_units(250)
 2.5
 """
 
@@ -22,7 +22,7 @@ from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Secret
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.schema.columns import Key
 
 if TYPE_CHECKING:
@@ -84,12 +84,12 @@ class Source:
         return self
 
     @property
-    def unfollowed(self) -> str | None:
+    def why_no_updates(self) -> str | None:
         """What is missing before a mechanism that takes updates can follow this source; None if nothing is."""
         return None
 
     @property
-    def unsampled(self) -> str | None:
+    def why_not_sampled(self) -> str | None:
         """Why no secret sample of the units can be drawn of this source; None if one can (theory, Sampling)."""
         return (
             f"samples are drawn of embedded tables and of streams, and not of a {type(self).__name__} (theory, "
@@ -98,7 +98,7 @@ class Source:
 
     def sampled(self, sample: Sample) -> "Source":
         """The same source with the units of this sample alone; its public facts are the same."""
-        raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+        raise NotCovered(f"no sample is drawn of this data: {self.why_not_sampled}")
 
     @property
     def made_up(self) -> bool:
@@ -144,11 +144,11 @@ class Source:
         return 1
 
     @abstractmethod
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
 
     @abstractmethod
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """The private integers, computed on the pinned version of the data."""
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:

@@ -53,7 +53,7 @@ from counterpoint.queries.grouping import (
     in_one_cell,
 )
 from counterpoint.queries.plan import ColumnTotal, QueryPlan
-from counterpoint.queries.request import Prepared, Request, about
+from counterpoint.queries.request import PreparedQuery, Request, on_source
 from counterpoint.schema.arguments import check_texts, clamped_text, listed
 from counterpoint.schema.columns import KeyOrTuple, Number
 from counterpoint.schema.declaration import Declaration
@@ -128,7 +128,7 @@ class Variance(Request, Value, frozen=True):
         return Dispersed(*self._facts(declared, plan), half=(number.high - number.low) / 2, root=self.root)
 
     @property
-    def unfollowed(self) -> str:
+    def why_no_updates(self) -> str:
         """It takes squares."""
         return "a variance is computed from sums of squares, which no mechanism follows"
 
@@ -137,7 +137,7 @@ VARIANCES = (Variance,)
 """Together with `REQUESTS` and `CHOICES` the whole language: exactly these classes, no subclasses."""
 
 
-class Dispersed(Prepared, frozen=True, kw_only=True):
+class Dispersed(PreparedQuery, frozen=True, kw_only=True):
     """A prepared variance: in units, a noisy triple becomes the variance or its root.
 
     Where there are names, the answer has a triple for each of them. `half` is half the distance of the bounds, in the
@@ -167,7 +167,7 @@ class Dispersed(Prepared, frozen=True, kw_only=True):
         return True
 
     @property
-    def together(self) -> int:
+    def simultaneous_values(self) -> int:
         """Squares, values and a weight."""
         return 3
 
@@ -257,7 +257,7 @@ def variance(
     >>> variance("delay", by=["carrier", "month"]).by
     ('carrier', 'month')
     """
-    return about(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
+    return on_source(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
 def stdev(
@@ -278,7 +278,7 @@ def stdev(
     >>> stdev("delay", "month <= 3").root
     True
     """
-    return about(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys"), root=True))
+    return on_source(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys"), root=True))
 
 
 def _within(value: Fraction, low: int, high: int) -> Fraction:

@@ -37,7 +37,7 @@ from counterpoint.mechanisms.mechanism import Mechanism, accepted, must_be_short
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OfSample, Relation, Steps
 from counterpoint.privacy.secret import Raw, Secret, Tally
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.source import Source
 
 _STANDING = Steps(updates=0)
@@ -58,8 +58,8 @@ def launchable(mechanism: object, source: Source) -> Fit:
         raise InvalidParameter(f"a session launches mechanisms, such as Laplace(epsilon=0.1), not a {kind}")
     if isinstance(mechanism, Concurrent):
         raise InvalidParameter("to give a part of the budget away, use session.delegate(loss)")
-    if source.unfollowed is not None and _only_follows(mechanism):
-        raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.unfollowed}")
+    if source.why_no_updates is not None and _only_follows(mechanism):
+        raise InvalidRequest(f"{type(mechanism).__name__} follows data that arrives: {source.why_no_updates}")
     relation = source.relation
     fitted = mechanism.fitted(relation, source.dimensions).for_counts(source.count_moves)
     seen = _seen_by(fitted, source, relation)
@@ -78,7 +78,7 @@ def composed(composition: Concurrent) -> Fit:
     return Fit(composition, composition.relation, priced(composition))
 
 
-def answering(mechanism: Mechanism, prepared: Prepared, relation: Relation) -> Fit | None:
+def answering(mechanism: Mechanism, prepared: PreparedQuery, relation: Relation) -> Fit | None:
     """The mechanism as it is launched to answer one request, its price and the ask that it gets; None if it cannot.
 
     >>> from counterpoint import Laplace, NoisyMax, Stream, total
@@ -98,7 +98,7 @@ def answering(mechanism: Mechanism, prepared: Prepared, relation: Relation) -> F
     return Fit(mechanism, relation, priced(mechanism), message)
 
 
-def public_part(mechanism: Mechanism, prepared: Prepared | None, options: Mapping[str, Any]) -> Plain:
+def public_part(mechanism: Mechanism, prepared: PreparedQuery | None, options: Mapping[str, Any]) -> Plain:
     """The public part of an ask, from the options that the analyst gave and those that the request brings along."""
     if prepared is None:
         return mechanism.public_part(None, **options)
@@ -110,8 +110,8 @@ def _seen_by(mechanism: Mechanism, source: Source, relation: Relation) -> Relati
     rate = mechanism.sampling_rate
     if rate is None:
         return relation
-    if source.unsampled is not None:
-        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
+    if source.why_not_sampled is not None:
+        raise NotCovered(f"no sample is drawn of this data: {source.why_not_sampled}")
     return OfSample(rate, relation)
 
 
@@ -142,7 +142,7 @@ def _blank(width: int | None) -> Update:
     return Update(0 if width is None else (0,) * width)
 
 
-def explained(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> str | None:
+def explained(mechanism: Mechanism, public: Plain, prepared: PreparedQuery | None) -> str | None:
     """What was wrong with this ask, and what would work; None if nothing was, and something else must have been."""
     if mechanism.accepts(Ask(public) if prepared is None else _ask(public, prepared, one_way=prepared.one_way)):
         return None
@@ -150,7 +150,7 @@ def explained(mechanism: Mechanism, public: Plain, prepared: Prepared | None) ->
     return f"{name} {_reason(mechanism, public, prepared)}; nothing was charged or changed"
 
 
-def _reason(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> str:
+def _reason(mechanism: Mechanism, public: Plain, prepared: PreparedQuery | None) -> str:
     if prepared is None:
         if mechanism.accepts(Ask(public, 0)):
             return "answers requests: ask it one, such as ask(count()) on a table or ask(total()) on a stream"
@@ -160,7 +160,7 @@ def _reason(mechanism: Mechanism, public: Plain, prepared: Prepared | None) -> s
     return _wrong_shape(mechanism, public, prepared) or _size(mechanism, public, prepared)
 
 
-def _wrong_shape(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str | None:
+def _wrong_shape(mechanism: Mechanism, public: Plain, prepared: PreparedQuery) -> str | None:
     """Whether it takes other shapes than this one: a number, several of them, a tally of keys."""
     blank = prepared.blank()
 
@@ -180,7 +180,7 @@ def _wrong_shape(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str
     return None
 
 
-def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
+def _size(mechanism: Mechanism, public: Plain, prepared: PreparedQuery) -> str:
     """Whether it takes requests of this shape that move less far, or one way only."""
     if not prepared.one_way and mechanism.accepts(_ask(public, prepared, one_way=True)):
         return (
@@ -198,6 +198,6 @@ def _size(mechanism: Mechanism, public: Plain, prepared: Prepared) -> str:
     return f"does not accept a request such as {shown(prepared.request, 200)}"
 
 
-def _ask(public: Plain, prepared: Prepared, *, one_way: bool) -> Ask:
+def _ask(public: Plain, prepared: PreparedQuery, *, one_way: bool) -> Ask:
     """The ask as the engine would make it, but for what is private."""
     return replace(message_of(prepared, public, prepared.blank()), one_way=one_way)

@@ -36,7 +36,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.queries.request import Prepared, in_units
+from counterpoint.queries.request import PreparedQuery, in_units
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import explained, public_part
 from counterpoint.session.step import follows_updates
@@ -49,7 +49,7 @@ class Released(NamedTuple):
     """What a mechanism answered, and what makes it an answer in units: the request's public facts, or a grid."""
 
     answer: Plain
-    prepared: Prepared | None
+    prepared: PreparedQuery | None
     grid: Fraction
     made_up: bool
 
@@ -98,7 +98,7 @@ class Handle:
         prepared = None if request is None else self._source.prepare(request)
         return self._asked(prepared, public_part(self.mechanism, prepared, options), id)
 
-    def _asked(self, prepared: Prepared | None, public: Plain, id: str | None) -> Released:
+    def _asked(self, prepared: PreparedQuery | None, public: Plain, id: str | None) -> Released:
         """Ask with this public part."""
         refused: str | None = None
         if self._follows is None:  # decided once for all asks of this handle
@@ -168,12 +168,12 @@ class Handle:
             return f"Handle({self.mechanism!r})"
 
 
-def error_of(mechanism: Mechanism, prepared: Prepared, probability: Number, simultaneous: bool) -> int | Fraction:
+def error_of(mechanism: Mechanism, prepared: PreparedQuery, probability: Number, simultaneous: bool) -> int | Fraction:
     """How far off a mechanism's answer to a request would be at most, with this probability, in the request's units."""
     message = prepared.message()
     if not mechanism.accepts(message):
         raise InvalidRequest(explained(mechanism, None, prepared) or f"{type(mechanism).__name__} does not accept this")
-    numbers = (prepared.width or 1) if simultaneous else prepared.together
+    numbers = (prepared.width or 1) if simultaneous else prepared.simultaneous_values
     return prepared.error_in_units(mechanism.answer_error(message, probability, numbers))
 
 

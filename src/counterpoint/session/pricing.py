@@ -44,7 +44,7 @@ from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, precision
 from counterpoint.numbers.exact import GIVEN_DIGITS, exact, format_number, positive
 from counterpoint.privacy.relations import Relation
-from counterpoint.queries.request import Prepared, Wants
+from counterpoint.queries.request import PreparedQuery, Wants
 from counterpoint.session.fit import answering
 
 
@@ -123,7 +123,7 @@ def price(epsilon: Number | None, rho: Number | None, mu: Number | None, loss: L
     return None if mu is None else GaussianDP(positive(mu, "mu"))
 
 
-def offered(prepared: Prepared, loss: Loss, relation: Relation) -> tuple[Fit, ...]:
+def offered(prepared: PreparedQuery, loss: Loss, relation: Relation) -> tuple[Fit, ...]:
     """The mechanisms that answer this request within this loss, the one with the least error first."""
     if type(loss) not in _OFFERS or not any(loss.amounts):
         raise NotCovered(f"no mechanism is known that spends {loss!r} on one request; {_WORKS[prepared.wants]}")
@@ -141,7 +141,7 @@ def _offers(loss: Loss) -> Mapping[Wants, Mechanisms]:
 
 
 def keeping(
-    prepared: Prepared,
+    prepared: PreparedQuery,
     error: Number,
     probability: Number = SURE,
     *,
@@ -152,7 +152,7 @@ def keeping(
     return reaching(prepared, _steps(prepared, error, in_rows), probability, simultaneous=simultaneous)
 
 
-def _steps(prepared: Prepared, error: Number, in_rows: bool) -> int:
+def _steps(prepared: PreparedQuery, error: Number, in_rows: bool) -> int:
     """The wanted error in steps of the grid, rounded down; a refusal where a request has no stated error."""
     wanted = exact(error, "rank_error" if in_rows else "error")
     if wanted < 0:
@@ -187,7 +187,7 @@ _SMALL = 5
 class _Wanted:
     """What is asked of the noise: that `numbers` numbers are within `steps` but for a chance; on public facts."""
 
-    prepared: Prepared
+    prepared: PreparedQuery
     steps: int
     fails: float
     numbers: int
@@ -199,7 +199,7 @@ class _Wanted:
 
 
 def reaching(
-    prepared: Prepared, steps: int, probability: Number = "0.95", *, simultaneous: bool = False
+    prepared: PreparedQuery, steps: int, probability: Number = "0.95", *, simultaneous: bool = False
 ) -> tuple[Mechanism, ...]:
     """The mechanisms that answer this request, each at the least price that keeps an error of `steps` steps."""
     fails = float(may_fail(probability))

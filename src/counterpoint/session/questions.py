@@ -29,7 +29,7 @@ from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, format_number
 from counterpoint.numbers.exact import positive
 from counterpoint.privacy.relations import Relation
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.select import divided_for
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import answering, launchable
@@ -60,7 +60,7 @@ class AnswerTerms:
         error, sure = plain_number(exact(self.error)), plain_number(exact(self.probability))
         return (error, sure, self.simultaneous, self.in_rows)
 
-    def fits(self, prepared: Prepared, relation: Relation) -> tuple[Fit, ...]:
+    def fits(self, prepared: PreparedQuery, relation: Relation) -> tuple[Fit, ...]:
         """The mechanisms on these terms: of a price the one with the least error first, of an error in no order."""
         if self.loss is not None:
             return offered(prepared, self.loss, relation)
@@ -71,13 +71,13 @@ class AnswerTerms:
         """Those among which the account decides: at a price, none but the first."""
         return fits[:1] if self.error is None else fits
 
-    def keeping(self, prepared: Prepared) -> Mechanisms:
+    def keeping(self, prepared: PreparedQuery) -> Mechanisms:
         """The mechanisms that keep the wanted error, each at its least price."""
         if self.error is None:
             raise InvalidParameter(_HOW_FAR)
         return keeping(prepared, self.error, self.probability, simultaneous=self.simultaneous, in_rows=self.in_rows)
 
-    def check(self, prepared: Prepared) -> None:
+    def check(self, prepared: PreparedQuery) -> None:
         """Refuse, before anything is charged, to suppress what is no number with an error."""
         if self.suppress is None or prepared.parts((0,) * (prepared.width or 1)):
             return
@@ -157,7 +157,7 @@ def wanted_error(on: GivenTerms) -> AnswerTerms:
 _HOW_FAR = "say how far off the answer may be: error=50, or rank_error=50 for a quantile"
 
 
-def prepare(source: Source, request: object, loss: Loss | None) -> Prepared:
+def prepare(source: Source, request: object, loss: Loss | None) -> PreparedQuery:
     """The public facts of a request, or of what a query asks, at this price."""
     asked = request.on(source) if isinstance(request, SQLQuery) else request
     prepared = source.prepare(divided_for(asked, "gaussian") if isinstance(loss, zCDP | GaussianDP) else asked)

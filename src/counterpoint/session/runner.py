@@ -43,10 +43,10 @@ from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, m
 from counterpoint.ledger.state import UNNAMED, Acting, Faulty, Grant, Node, Path, Row, failed, granted, sample_of
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.source import Source
 from counterpoint.session.step import answered
-from counterpoint.sources.streams.items import FollowedAmong
+from counterpoint.sources.streams.items import Subscription
 from counterpoint.sources.streams.log import checked_id
 
 _STRIPES = 1024
@@ -95,7 +95,7 @@ class Engine:
         cursor: int | str = 0,
         name: str | None = None,
         by: str | None = None,
-        of: FollowedAmong = None,
+        of: Subscription = None,
         request: str | None = None,
         grant: Grant | None = None,
     ) -> Path:
@@ -109,7 +109,7 @@ class Engine:
         self,
         parent: Path,
         candidates: tuple[Fit, ...],
-        prepared: Prepared,
+        prepared: PreparedQuery,
         terms: Plain,
         source: Source,
         *,
@@ -151,7 +151,7 @@ class Engine:
         self,
         path: Path,
         source: Source,
-        prepared: Prepared | None,
+        prepared: PreparedQuery | None,
         public: Plain,
         *,
         sequential: bool = False,
@@ -290,7 +290,7 @@ class Engine:
                 source = source.sampled(sample_of(row.state))
         if row is None or row.of is None:
             return source
-        return source.of(row.of)  # type: ignore[arg-type]  # an About was stored by several sources, which take it
+        return source.of(row.of)  # type: ignore[arg-type]  # an OnSource was stored by several sources, which take it
 
     def _own(self, given: object, session: Path) -> str | None:
         """The id of a request in the ledger, if an id was given, which is that session's and that principal's own.

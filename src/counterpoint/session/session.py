@@ -48,7 +48,7 @@ from counterpoint.session.runner import Engine
 from counterpoint.session.scope import bind, closed_on_error, ledger_of, open_root, rehearse
 from counterpoint.session.subsessions import DelegatingSession, Partition
 from counterpoint.session.timeline import as_html, as_rich, timeline_of
-from counterpoint.sources.streams.items import followed_among
+from counterpoint.sources.streams.items import read_subscription
 from counterpoint.sql_requests.select import sql
 
 
@@ -209,7 +209,7 @@ class Session(DelegatingSession):
         self._must_be_open()
         source = self._source.of(of)
         fit = launchable(mechanism, source)
-        path = self._engine.launch(self._path, fit, cursor=source.pin(), of=followed_among(of), request=id)
+        path = self._engine.launch(self._path, fit, cursor=source.pin(), of=read_subscription(of), request=id)
         return Handle(self, source, path, fit.mechanism)
 
     def rehearse(self) -> "Session":

@@ -63,8 +63,8 @@ def composed_on(rule: Rule, source: Source) -> Concurrent:
     """What is launched for a delegated session on this source: its rule, on the data or on a sample of them."""
     if not isinstance(rule, Amplified):
         return Concurrent(rule, source.relation)
-    if source.unsampled is not None:
-        raise NotCovered(f"no sample is drawn of this data: {source.unsampled}")
+    if source.why_not_sampled is not None:
+        raise NotCovered(f"no sample is drawn of this data: {source.why_not_sampled}")
     return Concurrent(rule, OfSample(rule.rate, source.relation))
 
 

@@ -34,12 +34,12 @@ from counterpoint.privacy.messages import Update
 from counterpoint.privacy.relations import MinSeparation, OneWay, Relation, Steps
 from counterpoint.privacy.secret import Secret
 from counterpoint.queries.compile import canonical, is_request
-from counterpoint.queries.request import About, Prepared, Request, describe_request
+from counterpoint.queries.request import OnSource, PreparedQuery, Request, describe_request
 from counterpoint.queries.source import Source
 from counterpoint.schema.units import one_column
-from counterpoint.sources.joins import Beside, JoinedRequest, Lookup, Member, compile_joined
+from counterpoint.sources.joins import JoinedRequest, JoinView, Lookup, Member, compile_joined
 from counterpoint.sources.journal import Channel, Journal
-from counterpoint.sources.streams.items import FollowedAmong, RunningTotal, followed_among
+from counterpoint.sources.streams.items import RunningTotal, Subscription, read_subscription
 from counterpoint.sources.streams.live_table import LiveTable
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.table import Table
@@ -81,7 +81,7 @@ class Sources(Source):
                 "give the sources by name, as in Sources(people=table, visits=stream, unit='person')"
             )
         _agree_on_units(unit, self._members)
-        self._besides = {name: Beside(name, self._members, self._lookups) for name in self._members}
+        self._besides = {name: JoinView(name, self._members, self._lookups) for name in self._members}
         self._compile: dict[str, Callable[[bytes], JoinedRequest]] = {
             name: lru_cache(_CACHED)(partial(compile_joined, *beside.rows, beside.joins))
             for name, beside in self._besides.items()
@@ -146,14 +146,14 @@ class Sources(Source):
 
         By default they follow nothing.
         """
-        chosen = followed_among(fields)
+        chosen = read_subscription(fields)
         if chosen is None:
             return Following(self, None)
         name, read = _followed_in(chosen)
         source = self._member(name)
         if isinstance(source, Table):
             raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow data that changes")
-        joined = self._joined(About(name, read)) if isinstance(read, Request) else None
+        joined = self._joined(OnSource(name, read)) if isinstance(read, Request) else None
         if joined is not None and joined.used:
             raise InvalidRequest(
                 f"a mechanism that follows {name} reads its own columns as they arrive, and those of "
@@ -200,7 +200,7 @@ class Sources(Source):
         """The largest of any source."""
         return max(source.count_moves for source in self._members.values())
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """The public facts of a request about one of the sources."""
         asked = self._about(request)
         joined = self._joined(asked)
@@ -212,7 +212,7 @@ class Sources(Source):
                 found = replace(found, one_way=False)
         return replace(found, request=asked)
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """The private integers of a prepared request."""
         if prepared != self.prepare(prepared.request):
             raise InvalidRequest("this request was prepared for other sources: prepare it with these")
@@ -223,18 +223,18 @@ class Sources(Source):
         found = self._besides[asked.source].fetch(joined, lambda name: self.pin_of(name, pin))
         return Secret(joined.compiled.request.read_rows(joined.declared, joined.compiled.plan, found))
 
-    def _joined(self, asked: About) -> JoinedRequest | None:
+    def _joined(self, asked: OnSource) -> JoinedRequest | None:
         """The request on rows that see other sources, if its source has rows here."""
         compile_one = self._compile.get(asked.source)
         return None if compile_one is None or not is_request(asked.request) else compile_one(canonical(asked.request))
 
-    def _about(self, request: object) -> About:
+    def _about(self, request: object) -> OnSource:
         """The request with the name of its source."""
-        if isinstance(request, About):
+        if isinstance(request, OnSource):
             return request
         if type(request) is RunningTotal and isinstance(request.of, str):
             source, _, field = request.of.partition(".")
-            return About(source, RunningTotal(field or None))
+            return OnSource(source, RunningTotal(field or None))
         if is_request(request) or type(request) is RunningTotal:
             raise InvalidRequest(
                 f"say which source this is about, as in count(of={next(iter(self._members))!r}); there are: "
@@ -273,13 +273,15 @@ class Following(Source):
         return self._whole.standing if self._follows is None else self._follows[1].relation
 
     @property
-    def unfollowed(self) -> str | None:
+    def why_no_updates(self) -> str | None:
         """Which of them is followed must be said, and which request about a live table."""
         if self._follows is None:
             return "say of which source, as in launch(..., of='visits')"
         name, source = self._follows
         return (
-            None if source.unfollowed is None else f"say of which request, as in launch(..., of=cp.count(of={name!r}))"
+            None
+            if source.why_no_updates is None
+            else f"say of which request, as in launch(..., of=cp.count(of={name!r}))"
         )
 
     @property
@@ -301,11 +303,11 @@ class Following(Source):
         """That of the whole."""
         return self._whole.count_moves
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """As the whole prepares it."""
         return self._whole.prepare(request)
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """As the whole resolves it."""
         return self._whole.resolve(pin, prepared)
 
@@ -375,13 +377,13 @@ def _all(combine: Callable[[list[int]], int], limits: list[int | None]) -> int |
     return combine(known) if len(known) == len(limits) else None
 
 
-def _followed_in(chosen: FollowedAmong) -> "tuple[str, str | list[str] | Request | None]":
+def _followed_in(chosen: Subscription) -> "tuple[str, str | list[str] | Request | None]":
     """The stream that is followed, and what is read of it.
 
     >>> _followed_in("visits"), _followed_in(("visits.clicks", "visits.seconds"))
     (('visits', None), ('visits', ['clicks', 'seconds']))
     """
-    if isinstance(chosen, About) and isinstance(chosen.request, Request):
+    if isinstance(chosen, OnSource) and isinstance(chosen.request, Request):
         return chosen.source, chosen.request
     if not isinstance(chosen, str | tuple) or not chosen:
         raise InvalidRequest("say which stream is followed, as in of='visits' or of=count(of='visits', where=...)")

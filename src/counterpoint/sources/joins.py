@@ -49,7 +49,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec.structs import replace
 
 from counterpoint.encoding import decode, digest
-from counterpoint.engines.duckdb import DUCKDB, BesideTable
+from counterpoint.engines.duckdb import DUCKDB, JoinedTable
 from counterpoint.engines.sampling import column_array, stored_kind
 from counterpoint.errors import InvalidParameter
 from counterpoint.queries import fallback
@@ -191,7 +191,7 @@ PinOf: TypeAlias = Callable[[str], int | str]
 """The pin of each source at one moment, by its name."""
 
 
-class Beside:
+class JoinView:
     """One source among several, with the joins that its rows can make.
 
     `rows` is its declaration and its stored rows; None if it has none in an embedded engine, and then it joins nothing.
@@ -287,7 +287,7 @@ class Beside:
         assert isinstance(pin, int)
         return own.log.fetch(own.declaration, sql, pin, tables)
 
-    def _table(self, join: Joined, pins: PinOf) -> BesideTable:
+    def _table(self, join: Joined, pins: PinOf) -> JoinedTable:
         """What is joined, as a table whose first column is the key."""
         lookup = self._lookups.get(join.name)
         pin = "public" if lookup is not None else pins(join.name)
@@ -298,7 +298,7 @@ class Beside:
             values = list(zip(*rows, strict=True)) or [()] * len(kinds)
             return [column_array(kind, list(column)) for kind, column in zip(kinds, values, strict=True)]
 
-        return BesideTable(join.table, pin, kinds, columns)
+        return JoinedTable(join.table, pin, kinds, columns)
 
     def _key_kind(self, join: Joined) -> str:
         if join.on != "u":

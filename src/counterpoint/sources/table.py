@@ -47,7 +47,7 @@ from counterpoint.queries import conformance, fallback
 from counterpoint.queries.aggregates import count
 from counterpoint.queries.compile import Compiled, RowView, canonical, compiler
 from counterpoint.queries.plan import narrowed
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.sensitivity import Sensitivities
 from counterpoint.queries.source import BY_REPLACEMENT, Source
 from counterpoint.schema.columns import Column, Key, undeclared_words
@@ -290,7 +290,7 @@ class Table(Source):
         """The sensitivity of a count of its rows."""
         return self.prepare(count()).sensitivity
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
         self._check_open()
         return self._compiled(request).prepared
@@ -312,7 +312,7 @@ class Table(Source):
         compiled = self._compiled(request)
         return compiled.request.sensitivities(self.row_view().moved or self.declaration, compiled.plan)
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """The private integers of a prepared request, on the data that was pinned."""
         if pin != self.pin():
             raise InvalidRequest("this request was pinned to another version of the data: pin this table and ask again")
@@ -351,7 +351,7 @@ class Table(Source):
         return f"sample_{digest(self._rows, *keys).hex()[:32]}"
 
     @property
-    def unsampled(self) -> str | None:
+    def why_not_sampled(self) -> str | None:
         """A table in another database, or with neighbours by replacement."""
         if self.embedded is None:
             return (
@@ -362,8 +362,8 @@ class Table(Source):
 
     def sampled(self, sample: Sample) -> "Table":
         """The rows of the units that are in this sample; of a sample, those that are in both."""
-        if self.unsampled is not None:
-            raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+        if self.why_not_sampled is not None:
+            raise NotCovered(f"no sample is drawn of this data: {self.why_not_sampled}")
         table = Table.__new__(Table)
         table._set_view(self._bound, self._rows, self._within, self._limits, (*self._samples, sample))
         return table

@@ -45,7 +45,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from counterpoint.errors import InvalidParameter, InvalidRequest, UnsupportedSQL
 from counterpoint.numbers import Exact
 from counterpoint.numbers.exact import exact
-from counterpoint.queries.request import Prepared, Request, about
+from counterpoint.queries.request import PreparedQuery, Request, on_source
 from counterpoint.queries.source import Source
 from counterpoint.schema.columns import MOST_KEYS, KeyOrTuple
 from counterpoint.schema.expressions.syntax import operands
@@ -340,7 +340,7 @@ class SQLQuery:
                 raise InvalidRequest(
                     f"a row of {self.source} cannot find one of {join.name} by {join.on!r}; it sees {known}"
                 )
-        return about(self.source, self.request)
+        return on_source(self.source, self.request)
 
     def _refuse_joins(self) -> None:
         for join in self.joins:
@@ -349,7 +349,7 @@ class SQLQuery:
                 f"Session(Sources({self.source}=..., {join.name}=..., unit='person'), within=...)"
             )
 
-    def check(self, prepared: Prepared) -> None:
+    def check(self, prepared: PreparedQuery) -> None:
         """Refuse a HAVING that compares a key with a literal of another type; the keys are public."""
         for compared in self.having.literals() if self.having is not None and prepared.names else ():
             place = compared.place

@@ -32,7 +32,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact
 from counterpoint.privacy.certificates import Certificate
-from counterpoint.queries.request import Prepared
+from counterpoint.queries.request import PreparedQuery
 from counterpoint.session.handle import Quote, Released
 from counterpoint.wire.problems import SessionId
 
@@ -67,7 +67,7 @@ class AnswerDocument(Value, frozen=True):
 
     def provenance(self) -> Provenance:
         """The provenance that the analyst's answer is made of, by `answers.present`."""
-        assert isinstance(self.prepared, Prepared)
+        assert isinstance(self.prepared, PreparedQuery)
         reason = Reason(self.compared, self.wanted)
         return Provenance(self.mechanism, self.prepared, self.released, reason, self.made_up)
 
@@ -117,11 +117,11 @@ def raw_json(released: Released) -> dict[str, Any]:
 def read_released(said: dict[str, Any]) -> Released:
     """The answer of a launched mechanism."""
     found = _read(said["exact"], ReleasedDocument)
-    assert found.prepared is None or isinstance(found.prepared, Prepared)
+    assert found.prepared is None or isinstance(found.prepared, PreparedQuery)
     return Released(found.released, found.prepared, found.grid, found.made_up)
 
 
-def prepared_json(prepared: Prepared) -> dict[str, Any]:
+def prepared_json(prepared: PreparedQuery) -> dict[str, Any]:
     """The public facts of a request: its shape, how far a unit moves it, and the grid of its integers."""
     return {
         "numbers": prepared.width,
@@ -132,10 +132,10 @@ def prepared_json(prepared: Prepared) -> dict[str, Any]:
     }
 
 
-def read_prepared(said: dict[str, Any]) -> Prepared:
+def read_prepared(said: dict[str, Any]) -> PreparedQuery:
     """The public facts of a request."""
     found: object = _read(said["exact"], Plain)  # type: ignore[arg-type]  # plain data is read by its tags
-    assert isinstance(found, Prepared)
+    assert isinstance(found, PreparedQuery)
     return found
 
 

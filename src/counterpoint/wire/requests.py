@@ -36,7 +36,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.noisy_max import Largest
 from counterpoint.mechanisms.threshold import Threshold
 from counterpoint.queries.compile import LANGUAGE
-from counterpoint.queries.request import About
+from counterpoint.queries.request import OnSource
 from counterpoint.sources.streams.items import RunningTotal
 
 DEPTH = 6
@@ -100,7 +100,7 @@ def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
     """What may be said exactly in a field: these classes, no subclasses."""
     if field == "request":
         rows: Any = LANGUAGE  # each is a struct, which the family does not say
-        return (*rows, RunningTotal, About)
+        return (*rows, RunningTotal, OnSource)
     if field == PUBLIC:
         return (Guess, Largest, LinearGuess, Range, Threshold)
     return tuple(named(name) for name in (EXACT_MECHANISMS if field == "mechanism" else MEASURES))

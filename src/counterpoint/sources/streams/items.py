@@ -2,12 +2,13 @@
 
 An `ItemShape` is a public declaration (bound, dimensions, sign, distances). `fit` enforces it on every value, as a
 total function of everything with the right number of coordinates, so neighbouring streams are never further apart than
-declared. A `Reading` says which integers of a stored item a mechanism receives, and how far they move between
+declared. A `ItemReader` says which integers of a stored item a mechanism receives, and how far they move between
 neighbours.
 
 >>> ItemShape(bound=9).fit(3.7), ItemShape(dimensions=4, l1=2).fit([0, 1, 1, 0])
 (4, (0, 1, 0, 0))
->>> ItemShape(bound=3, signed=True).reading("replace").l1, ItemShape(bound=3, signed=True).reading("add-or-remove").l1
+>>> signed = ItemShape(bound=3, signed=True)
+>>> signed.item_reader("replace").l1, signed.item_reader("add-or-remove").l1
 (6, 3)
 """
 
@@ -26,7 +27,7 @@ from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, PositiveInt, Read
 from counterpoint.privacy.secret import Raw
 from counterpoint.queries.compile import is_request
-from counterpoint.queries.request import About, Request
+from counterpoint.queries.request import OnSource, Request
 from counterpoint.schema.columns import Key
 
 Record = tuple[Key | None, ...]
@@ -35,26 +36,26 @@ Record = tuple[Key | None, ...]
 Of = str | tuple[str, ...] | None
 """What a mechanism reads of an item: a field, several as a vector, or None for the item itself (a record as 1)."""
 
-Followed = Of | Request
+StreamSubscription = Of | Request
 """What a mechanism follows of a stream: what it reads of each item, or a request, to which each item adds something."""
 
-FollowedAmong = Followed | About
+Subscription = StreamSubscription | OnSource
 """What it follows of one stream or of several sources, where a request says which it is about."""
 
 
-def followed(of: object) -> Followed:
+def read_stream_subscription(of: object) -> StreamSubscription:
     """Names of fields as `named` reads them, or a request.
 
     >>> from counterpoint.queries.aggregates import count
-    >>> followed(count("page = 'home'")), followed(["clicks"])
+    >>> read_stream_subscription(count("page = 'home'")), read_stream_subscription(["clicks"])
     (Count(where="page = 'home'"), ('clicks',))
     """
     return of if isinstance(of, Request) and is_request(of) else named(of)
 
 
-def followed_among(of: object) -> FollowedAmong:
+def read_subscription(of: object) -> Subscription:
     """The same, or a request about one of several sources."""
-    return of if isinstance(of, About) else followed(of)
+    return of if isinstance(of, OnSource) else read_stream_subscription(of)
 
 
 def named(of: object) -> Of:
@@ -72,14 +73,14 @@ def named(of: object) -> Of:
     )
 
 
-class Reading(Value, frozen=True):
+class ItemReader(Value, frozen=True):
     """The integers that are read of a stored item, and how far they can move between neighbours.
 
     They move by at most `l1` in L1, `squared` in squared L2, and `each` in every coordinate (None: by `l1`). `fields`
     are the indices of the fields that are read: none means that each record counts 1; one with `keys`, that it is
     read as a vector with a 1 at its key. None means that the stored item itself is read.
 
-    >>> Reading(1, 1, fields=()).read(("home", 3)), Reading(5, 25, fields=(1,)).read(("home", 3))
+    >>> ItemReader(1, 1, fields=()).read(("home", 3)), ItemReader(5, 25, fields=(1,)).read(("home", 3))
     (1, 3)
     """
 
@@ -97,7 +98,7 @@ class Reading(Value, frozen=True):
         return 0 if self.dimensions is None else (0,) * self.dimensions
 
     @property
-    def stored(self) -> "Reading":
+    def stored(self) -> "ItemReader":
         """What a ledger stores of it."""
         return self
 
@@ -168,7 +169,7 @@ class ItemShape(Value, frozen=True):
         """An item that does not count."""
         return 0 if self.dimensions is None else (0,) * self.dimensions
 
-    def reading(self, neighbours: str, of: Followed = None) -> Reading:
+    def item_reader(self, neighbours: str, of: StreamSubscription = None) -> ItemReader:
         """The whole item. Neighbours differ by the distance of two items, or (add-or-remove) of one item and 0."""
         if isinstance(of, Request):
             raise InvalidRequest(
@@ -183,11 +184,11 @@ class ItemShape(Value, frozen=True):
         l1, squared = (self.l1, self.l2_squared) if neighbours == "replace" else self._norms()
         assert l1 is not None and squared is not None  # derived where they were not declared
         each = self.bound * (2 if self.signed and neighbours == "replace" else 1)
-        return Reading(l1, squared, self.dimensions, each=min(each, l1))
+        return ItemReader(l1, squared, self.dimensions, each=min(each, l1))
 
-    def covering(self, neighbours: str) -> Reading:
+    def covering(self, neighbours: str) -> ItemReader:
         """The only possible reading."""
-        return self.reading(neighbours)
+        return self.item_reader(neighbours)
 
     def _norms(self) -> tuple[int, int]:
         """The largest L1 norm and squared L2 norm of an item."""

@@ -34,7 +34,7 @@ from counterpoint.queries import fallback
 from counterpoint.queries.aggregates import count
 from counterpoint.queries.compile import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.queries.contributions import Contribution
-from counterpoint.queries.request import Prepared, Request
+from counterpoint.queries.request import PreparedQuery, Request
 from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column, Key
 from counterpoint.schema.declaration import Declaration
@@ -192,7 +192,7 @@ class LiveTable(Feedable, Source):
         return Steps(updates=self._protection.slots, bound=read.l1, squared=read.squared)
 
     @property
-    def unfollowed(self) -> str | None:
+    def why_no_updates(self) -> str | None:
         """A mechanism follows the changes of one request."""
         return None if self._reading is not None else "say of which request, as in launch(..., of=cp.count())"
 
@@ -289,7 +289,7 @@ class LiveTable(Feedable, Source):
         """The sensitivity of a count of its rows."""
         return self.prepare(count()).sensitivity
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """The request with its public facts, or `InvalidRequest`. Touches no data."""
         return self._compiled(request).prepared
 
@@ -309,7 +309,7 @@ class LiveTable(Feedable, Source):
             self._compile = compiler(self.declaration, self.row_view(), DUCKDB)
         return self._compile(canonical(request))
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """The private integers of a prepared request, on the rows after the first `pin` updates."""
         compiled = self._compiled(prepared.request)
         if prepared != compiled.prepared:

@@ -42,7 +42,7 @@ Two lemmas, on which every sensitivity of a live table rests (theory, Live data)
   another. From there, an update of A's own key removes or replaces that row, and B, which has as many rows, takes the
   key if there is room (then B has one key more) and stays as it is if there is none.
 
->>> rows = LiveRows(most=2)
+>>> rows = UpdateRule(most=2)
 >>> [rows.apply("ann", update, slot) for slot, update in enumerate([(True, 1), (True, 2), (True, 3), (True, 1)])]
 [-1, -1, None, 0]
 >>> rows.apply("bob", (False, 1), 4), rows.apply("ann", (False, 1), 5), rows.apply("ann", (True, 3), 6)
@@ -69,7 +69,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Any
 
 from counterpoint.encoding import Value
-from counterpoint.engines.duckdb import BesideTable
+from counterpoint.engines.duckdb import JoinedTable
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
@@ -83,7 +83,7 @@ from counterpoint.schema.units import one_column
 from counterpoint.sources.streams.items import Record
 from counterpoint.sources.streams.log import Item, Log, Unit, log_unit_type
 from counterpoint.sources.streams.records import Fields, reader
-from counterpoint.sources.streams.rows import ENDLESS, PresentRows, Slots
+from counterpoint.sources.streams.rows import ENDLESS, LiveRows, Slots
 
 Readers = Sequence[tuple[str, Callable[[object], Key | None]]]
 """The columns of a row by their names, each with the function that brings its values to stored form."""
@@ -196,8 +196,8 @@ class UpdateLog(Log):
         self.unit, self.most = unit, None if most is None else whole(most, 1, "updates_per_unit")
         self.unit_type = log_unit_type(unit, unit_type)
         self.replaced: list[int | None] = []
-        self._rows = LiveRows(rows_per_unit)
-        self._present: PresentRows | None = None
+        self._rows = UpdateRule(rows_per_unit)
+        self._present: LiveRows | None = None
         self._compacted = 0
         self._process = Owner(
             "a live table",
@@ -218,12 +218,12 @@ class UpdateLog(Log):
         return self._rows.apply(owner, item, len(self.items))
 
     def fetch(
-        self, declared: Declaration, sql: str, pin: int, beside: Sequence[BesideTable] = ()
+        self, declared: Declaration, sql: str, pin: int, beside: Sequence[JoinedTable] = ()
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about the table as it was after `pin` updates."""
         with self._lock:
             if self._present is None:
-                self._present = PresentRows(declared, self.slots)
+                self._present = LiveRows(declared, self.slots)
         return self._present.run(sql, pin, beside)
 
     def placed(self, pin: int) -> Iterator[StoredRow]:
@@ -240,7 +240,7 @@ class UpdateLog(Log):
         yield from present.values()
 
     def _again(self, arrived: Sequence[Item]) -> None:
-        self.replaced, self._present, self._rows = [], None, LiveRows(self._rows.most)
+        self.replaced, self._present, self._rows = [], None, UpdateRule(self._rows.most)
         super()._again(arrived)
 
     def slots(self, start: int, end: int) -> Slots:
@@ -290,7 +290,7 @@ NEW = -1
 """What a put replaces that adds a row."""
 
 
-class LiveRows:
+class UpdateRule:
     """For each unit its rows: the key of each, and the slot of the update that put it there."""
 
     __slots__ = ("_of", "most")

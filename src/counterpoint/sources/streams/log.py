@@ -44,7 +44,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, cast
 
-from counterpoint.engines.duckdb import BesideTable
+from counterpoint.engines.duckdb import JoinedTable
 from counterpoint.errors import DataChanged, DataInUse, InvalidParameter, InvalidRequest, RequestConflict, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.secret import Raw
@@ -298,7 +298,7 @@ class Log:
         return None if self._keeper is None else self._keeper.name
 
     def fetch(
-        self, declared: Declaration, sql: str, pin: int, beside: Sequence[BesideTable] = ()
+        self, declared: Declaration, sql: str, pin: int, beside: Sequence[JoinedTable] = ()
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns about the first `pin` items, whose fields are declared so."""
         with self._lock:
@@ -314,7 +314,7 @@ class Log:
             if item is not None:
                 yield (*cast("Record", item), place, owners[place])
 
-    def unit_names(self, first: int, last: int) -> list[str | None]:
+    def unit_keys_between(self, first: int, last: int) -> list[str | None]:
         """The keys of the units of these items; at event level, their places."""
         if self.most is None:
             return [str(place) for place in range(first, last)]

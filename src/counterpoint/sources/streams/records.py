@@ -11,7 +11,7 @@ so a record with wrong ones is refused.
 >>> visits = Fields.of({"page": category(["home", "shop"]), "spent": number(0, 100, step="0.5")})
 >>> visits.fit({"page": "home", "spent": 12.3}), visits.fit({"page": "elsewhere", "spent": float("inf")})
 (('home', 25), (None, 200))
->>> visits.reading("replace").read(("home", 25)), visits.reading("replace", "spent").l1
+>>> visits.item_reader("replace").read(("home", 25)), visits.item_reader("replace", "spent").l1
 (1, 200)
 
 The values of a record's fields, brought to their stored form by rules that are total over the types a field accepts.
@@ -44,7 +44,7 @@ from counterpoint.queries.request import Request
 from counterpoint.schema.columns import Boolean, Category, Key, Number, Text, is_readable
 from counterpoint.schema.declaration import Declaration, Named
 from counterpoint.schema.times import SECOND, Date, Timestamp, at_wall, days, wall_micros, written
-from counterpoint.sources.streams.items import Followed, Reading, Record, is_nan, plain
+from counterpoint.sources.streams.items import ItemReader, Record, StreamSubscription, is_nan, plain
 
 _DECLARED = Number | Category | Text | Boolean | Date | Timestamp
 """What a field can be declared as."""
@@ -102,22 +102,22 @@ class Fields(Value, frozen=True):
     def _example(self) -> str:
         return "{" + ", ".join(f"{name!r}: ..." for name in self.names) + "}"
 
-    def reading(self, neighbours: str, of: Followed = None) -> Reading | Contribution:
+    def item_reader(self, neighbours: str, of: StreamSubscription = None) -> ItemReader | Contribution:
         """A record as 1; a number or truth value as what it is; a category as a 1 at its key; several as a vector.
 
         Of a request, what the record adds to its answer.
         """
         if of is None:
-            return Reading(1, 1, fields=())
+            return ItemReader(1, 1, fields=())
         if isinstance(of, Request):
             return contribution(of, Declaration(None, 1, neighbours, self.declared.columns))
         if isinstance(of, str):
             column, place = self.declared.column(of), self.declared.index(of)
             if isinstance(column, Category):
                 apart = 2 if neighbours == "replace" and len(column.keys) > 1 else 1
-                return Reading(apart, apart, len(column.keys), Fraction(1), (place,), column.keys, each=1)
+                return ItemReader(apart, apart, len(column.keys), Fraction(1), (place,), column.keys, each=1)
             most = self._move(of, neighbours)
-            return Reading(most, most * most, None, column.grid, (place,))
+            return ItemReader(most, most * most, None, column.grid, (place,))
         if not of or len(set(of)) < len(of):
             raise InvalidRequest("a vector needs one or more different fields: name each of them once")
         steps, places = [self._move(name, neighbours) for name in of], tuple(map(self.declared.index, of))
@@ -127,16 +127,16 @@ class Fields(Value, frozen=True):
                 f"the fields {', '.join(of)} have different steps, so they make no vector: declare them with the same "
                 "step, or read each alone"
             )
-        return Reading(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
+        return ItemReader(sum(steps), sum(step * step for step in steps), len(of), grid, places, each=max(steps))
 
-    def covering(self, neighbours: str) -> Reading:
+    def covering(self, neighbours: str) -> ItemReader:
         """Distances that hold for every reading by names: of all numbers together, of each category, of records."""
         numeric = tuple(named.name for named in self.declared.columns if isinstance(named.column, Number | Boolean))
         keyed = [named.name for named in self.declared.columns if isinstance(named.column, Category)]
         steps = [self._move(name, neighbours) for name in numeric]
-        found = [self.reading(neighbours, name) for name in (None, *keyed)]
+        found = [self.item_reader(neighbours, name) for name in (None, *keyed)]
         l1 = max(sum(steps), *(reading.l1 for reading in found), 1)
-        return Reading(
+        return ItemReader(
             l1, max(sum(step * step for step in steps), *(reading.squared for reading in found), 1), fields=()
         )
 

@@ -28,7 +28,7 @@ engine of its own.
 >>> updates, replaced = [(True, 7, 30), (True, 7, 31), (False, 7)], [-1, 0, 1]
 >>> def slots(start, end):
 ...     return updates[start:end], replaced[start:end], [None] * (end - start)
->>> rows = PresentRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)), slots)
+>>> rows = LiveRows(Declaration(None, 1, "replace", (Named("age", number(0, 120)),)), slots)
 >>> [rows.run(f"SELECT SUM(c0) FROM {PRESENT} WHERE c1 < ? AND c2 >= ?", pin) for pin in (1, 2, 3)]
 [[(30,)], [(31,)], [(None,)]]
 """
@@ -39,7 +39,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoint.engines.duckdb import BesideTable, EmbeddedEngine, empty_engine
+from counterpoint.engines.duckdb import EmbeddedEngine, JoinedTable, empty_engine
 from counterpoint.engines.sampling import column_array, stored_kind
 from counterpoint.privacy.secret import Raw
 from counterpoint.schema.declaration import Declaration
@@ -69,7 +69,7 @@ class ArrivedRows:
         owners: Sequence[Any] | None,
         pin: int,
         *,
-        beside: Sequence[BesideTable] = (),
+        beside: Sequence[JoinedTable] = (),
     ) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which one parameter is the pin, once as many items are fed.
 
@@ -123,7 +123,7 @@ Slots = tuple[Sequence[Any], Sequence[int | None], Sequence[Any]]
 """Updates, the slots whose rows they replaced or removed, and their owners."""
 
 
-class PresentRows:
+class LiveRows:
     """An embedded engine with a row for each slot: its columns `ci`, where it began and ended, its unit `u`.
 
     `slots` reads the log, from one slot up to another.
@@ -141,14 +141,14 @@ class PresentRows:
         self._engine: EmbeddedEngine | None = None
         self._fed = self._swept = self._floor = 0
 
-    def run(self, sql: str, pin: int, beside: Sequence[BesideTable] = ()) -> list[tuple[Any, ...]]:
+    def run(self, sql: str, pin: int, beside: Sequence[JoinedTable] = ()) -> list[tuple[Any, ...]]:
         """The rows that a statement returns, of which both parameters are the pin."""
         with self._lock:
             engine = self._up_to(pin)
         found = engine.run(sql, (pin, pin), beside)
         if pin >= self._floor:  # looked at last: the floor rises before rows leave
             return found
-        return PresentRows(self._declared, self._slots)._up_to(pin).run(sql, (pin, pin), beside)
+        return LiveRows(self._declared, self._slots)._up_to(pin).run(sql, (pin, pin), beside)
 
     def _up_to(self, pin: int) -> EmbeddedEngine:
         """The engine, once it has the first `pin` slots."""

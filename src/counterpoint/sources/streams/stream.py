@@ -36,7 +36,7 @@ from counterpoint.privacy.secret import Raw, Secret
 from counterpoint.queries import fallback
 from counterpoint.queries.compile import Compiled, RowView, canonical, compiler, is_request
 from counterpoint.queries.contributions import Contribution
-from counterpoint.queries.request import Prepared, Request, describe_request
+from counterpoint.queries.request import PreparedQuery, Request, describe_request
 from counterpoint.queries.source import BY_REPLACEMENT, Source
 from counterpoint.schema.columns import Column, Key
 from counterpoint.schema.declaration import NEIGHBOURS, Declaration
@@ -46,7 +46,14 @@ from counterpoint.schema.unit_keys import UnitType
 from counterpoint.schema.units import of_stream
 from counterpoint.sources.streams.feed import Feedable
 from counterpoint.sources.streams.feed_target import conversion
-from counterpoint.sources.streams.items import ItemShape, Reading, Record, RunningTotal, followed, total
+from counterpoint.sources.streams.items import (
+    ItemReader,
+    ItemShape,
+    Record,
+    RunningTotal,
+    read_stream_subscription,
+    total,
+)
 from counterpoint.sources.streams.log import FeedStep, Log, Unit
 from counterpoint.sources.streams.records import Fields, RecordReader
 from counterpoint.sources.streams.rows import ARRIVED
@@ -133,13 +140,13 @@ class Stream(Feedable, Source):
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
         self._neighbours = neighbours
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
-        self._reading: Reading | Contribution | None = None
-        self._read: Reading | Contribution = self._kind.reading(neighbours)
+        self._reading: ItemReader | Contribution | None = None
+        self._read: ItemReader | Contribution = self._kind.item_reader(neighbours)
         self._where: tuple[tuple[int, Key], ...] = ()
         self._samples: tuple[Sample, ...] = ()
         self._compile: Callable[[bytes], Compiled] | None = None
 
-    def _view(self, reading: Reading | Contribution | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
+    def _view(self, reading: ItemReader | Contribution | None, where: tuple[tuple[int, Key], ...], label: str) -> Self:
         """Another view of the same log; the repr shows its label."""
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
@@ -150,10 +157,10 @@ class Stream(Feedable, Source):
         return view
 
     @property
-    def unsampled(self) -> str | None:
+    def why_not_sampled(self) -> str | None:
         """A stream with neighbours by replacement, which is what streams are declared with unless they say otherwise.
 
-        >>> Stream(neighbours="add-or-remove").unsampled is None
+        >>> Stream(neighbours="add-or-remove").why_not_sampled is None
         True
         """
         return BY_REPLACEMENT if self._neighbours == "replace" else None
@@ -163,8 +170,8 @@ class Stream(Feedable, Source):
 
         A unit keeps its coin for life; at event level each item has one.
         """
-        if self.unsampled is not None:
-            raise NotCovered(f"no sample is drawn of this data: {self.unsampled}")
+        if self.why_not_sampled is not None:
+            raise NotCovered(f"no sample is drawn of this data: {self.why_not_sampled}")
         view = self._view(self._reading, self._where, "sampled")
         view._samples = (*self._samples, sample)
         return view
@@ -230,7 +237,7 @@ class Stream(Feedable, Source):
         >>> visits.of(count(where="clicks >= 3")).relation
         Steps(updates=1, bound=1)
         """
-        chosen = followed(fields)
+        chosen = read_stream_subscription(fields)
         if chosen is None and (self._reading is not None or isinstance(self._kind, ItemShape)):
             return self
         if self._reading is not None:
@@ -238,7 +245,7 @@ class Stream(Feedable, Source):
                 f"fields were chosen for this stream already: call of({shown(chosen, 200)}) on the original stream "
                 "instead"
             )
-        return self._view(self._kind.reading(self._neighbours, chosen), self._where, f"of={shown(chosen, 200)}")
+        return self._view(self._kind.item_reader(self._neighbours, chosen), self._where, f"of={shown(chosen, 200)}")
 
     def append(self, value: object, unit: object = None, *, id: str | None = None) -> None:
         """Append one item; at user level `unit` names the unit that owns it, or a field of the record does.
@@ -325,7 +332,7 @@ class Stream(Feedable, Source):
         items = self._log.items[first:last]
         if not self._samples:
             return items
-        names = self._log.unit_names(first, last)
+        names = self._log.unit_keys_between(first, last)
         kept = {name for name in set(names) if name is not None and all(it.keeps(name) for it in self._samples)}
         return [item if name in kept else None for item, name in zip(items, names, strict=True)]
 
@@ -333,7 +340,7 @@ class Stream(Feedable, Source):
         """All updates have the shape of what is read."""
         return blank_update(self._read.dimensions)
 
-    def _value(self, read: Reading | Contribution, item: Raw | Record | None) -> Raw:
+    def _value(self, read: ItemReader | Contribution, item: Raw | Record | None) -> Raw:
         """The integers of an item, 0 if it does not count or is in another part."""
         if item is None:
             return read.zero
@@ -352,7 +359,7 @@ class Stream(Feedable, Source):
         """The sensitivity of a count of its items, or of their total where they are numbers."""
         return 1 if self.dimensions is not None else self.prepare(total()).sensitivity
 
-    def prepare(self, request: object) -> Prepared:
+    def prepare(self, request: object) -> PreparedQuery:
         """The public facts of a request: it moves by at most as much as the items of one unit that count."""
         if is_request(request) and isinstance(self._kind, Fields):
             return self._compiled(request).prepared
@@ -360,7 +367,7 @@ class Stream(Feedable, Source):
         assert isinstance(request, RunningTotal)
         each = None if read.each is None else most * read.each
         names = read.keys or None
-        return Prepared(
+        return PreparedQuery(
             request, most * read.l1, most * most * read.squared, read.dimensions, read.grid, each, names=names
         )
 
@@ -412,16 +419,16 @@ class Stream(Feedable, Source):
         found = self._compile(canonical(request))
         return found._replace(prepared=replace(found.prepared, one_way=False))
 
-    def _requested(self, request: object) -> Reading | Contribution:
+    def _requested(self, request: object) -> ItemReader | Contribution:
         if type(request) is not RunningTotal:
             answers = "total()" if isinstance(self._kind, ItemShape) else "total() and the requests of a table"
             raise InvalidRequest(
                 f"this stream answers {answers}, not {describe_request(request)}; launch a Counter for running counts, "
                 "declare records with fields={...}, or put data that does not change into a Table"
             )
-        return self._read if request.of is None else self._kind.reading(self._neighbours, request.of)
+        return self._read if request.of is None else self._kind.item_reader(self._neighbours, request.of)
 
-    def resolve(self, pin: int | str, prepared: Prepared) -> Secret:
+    def resolve(self, pin: int | str, prepared: PreparedQuery) -> Secret:
         """The private integers of a prepared request, on the first `pin` items."""
         if prepared != self.prepare(prepared.request):
             raise InvalidRequest("this request was prepared for another source: prepare it with this stream")
@@ -437,7 +444,7 @@ class Stream(Feedable, Source):
             return Secret(compiled.request.read_rows(declared, compiled.plan, fetched))
         return Secret(self._sum(self._place(pin), self._requested(prepared.request)))
 
-    def _sum(self, place: int, read: Reading | Contribution) -> Raw:
+    def _sum(self, place: int, read: ItemReader | Contribution) -> Raw:
         """The sum of the first `place` items; the last sum of each reading is cached, so only new items are added.
 
         Not that of a sample: there are as many samples as launches.
