@@ -85,8 +85,8 @@ def limit(scale: Fraction, beta: Fraction, i: int) -> int:
 class DigitTreeCounter(Counter, frozen=True, repr_omit_defaults=True):
     """The totals of a monotone histogram: under pure privacy with a noise whose worst law at any time is known.
 
-    An answer is the exact sums plus the signed noises of the nodes that the time's balanced digits name (`digit_trees`);
-    these cover every step before that time once, net, and no other step, so the proof is that of `Counter`.
+    An answer is the exact sums plus the signed noises of the nodes that the time's balanced digits name; these cover
+    every step before that time once, net, and no other step (`digit_trees`), so the proof is that of `Counter`.
 
     >>> counter = DigitTreeCounter(epsilon=1, width=3)
     >>> max(counter.error(0.95, t) for t in range(41)), counter.worst_error(0.95, t=40)
