@@ -34,7 +34,7 @@ from counterpoint.sql_requests.query import Row, SQLQuery
 
 
 def present(provenance: Provenance) -> object:
-    """The answer in units, with what it knows; what has no stated error stays as it is."""
+    """The answer in units, with its provenance; an answer without a stated error stays a plain value."""
     shares = provenance.prepared.parts(provenance.released)
     parts = {name: _answer(provenance.of(share, part)) for name, (part, share) in shares.items()}
     if parts:
@@ -62,7 +62,7 @@ def _answer(provenance: Provenance) -> Any:
 
 
 def suppress_noisy(answer: object, ratio: Fraction) -> object:
-    """The answer without what is less than `ratio` times its error; None where noise left no number at all."""
+    """The answer with None in place of each value below `ratio` times its error, or where noise left no number."""
     if answer is None:
         return None
     assert isinstance(answer, NumberAnswer | TableAnswer | RecordAnswer | SeveralAnswer)

@@ -28,7 +28,7 @@ Mechanisms = tuple[Mechanism, ...]
 
 @lru_cache(maxsize=256)
 def least_error(mechanism: Mechanism, prepared: PreparedQuery) -> int:
-    """By what mechanisms are compared: the error at 95 %, in steps of the grid; of keys, the units that one needs."""
+    """The number that mechanisms are compared by: the error at 95 % in grid steps, or the units that a key needs."""
     if prepared.wants == "keys":
         units: int = mechanism.error(SURE, prepared.sensitivity, prepared.squared)
         return units
@@ -68,7 +68,7 @@ ONLY_ONE = Reason()
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where a number comes from: the mechanism, the request with its public facts, what was released, and why so."""
+    """The mechanism behind an answer, the request with its public facts, the released value, and why this mechanism."""
 
     mechanism: Mechanism
     prepared: PreparedQuery
@@ -113,13 +113,13 @@ class Provenance:
 
 
 class Answer:
-    """What every answer knows of its provenance."""
+    """The properties that every answer has, read from its provenance."""
 
     _provenance: Provenance
 
     @property
     def cost(self) -> Loss:
-        """What the mechanism cost that gave this answer, and perhaps others."""
+        """The price of the mechanism behind this answer, which may have given others, too."""
         return self._provenance.mechanism.claim.loss
 
     @property
@@ -129,7 +129,7 @@ class Answer:
 
     @property
     def request(self) -> Plain:
-        """What was asked."""
+        """The request that was asked."""
         return self._provenance.asked.request
 
     @property

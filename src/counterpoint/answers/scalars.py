@@ -70,7 +70,7 @@ class NumberAnswer(Answer):
 
     @abstractmethod
     def _as_float(self) -> float:
-        """The number, without what it knows."""
+        """The plain number."""
 
     def _shown(self, value: str, error: str) -> str:
         measured = "" if self.units is None else f" {self.units}"
@@ -142,7 +142,7 @@ class FloatAnswer(NumberAnswer, float):
         return answer
 
     def error(self, probability: Number = SURE) -> float:
-        """How far off it is at most, with this probability; the next larger float where it is none."""
+        """The largest error with this probability, rounded up to a float."""
         error = self._provenance.error(probability)
         return float(error) if Fraction(float(error)) >= error else nextafter(float(error), inf)
 
@@ -178,7 +178,7 @@ Scalar: TypeAlias = IntAnswer | FloatAnswer
 
 
 def scalar(value: object, provenance: Provenance) -> Scalar | None:
-    """A number with what it knows; None where noise left none."""
+    """A number with its provenance; None where noise left no number."""
     if value is None:
         return None
     assert isinstance(value, int | float | Fraction)
@@ -212,7 +212,7 @@ class Choice(Answer):
         return rows.numerator if rows.denominator == 1 else rows
 
     def error(self, probability: Number = SURE) -> NoReturn:
-        """Refused: there is none in the units of the column."""
+        """Refused: a choice has no error in the units of the column."""
         raise no_error_of_a_choice()
 
     def _shown(self, value: str) -> str:
@@ -283,7 +283,7 @@ AnyChoice: TypeAlias = IntChoice | FloatChoice | TextChoice
 
 
 def choice(value: object, provenance: Provenance) -> AnyChoice:
-    """A candidate with what it knows."""
+    """A chosen candidate with its provenance."""
     if isinstance(value, str):
         return TextChoice(value, provenance)
     assert isinstance(value, int | Fraction)
@@ -291,7 +291,7 @@ def choice(value: object, provenance: Provenance) -> AnyChoice:
 
 
 class TupleAnswer(Answer, tuple[Any, ...]):
-    """Several things that were chosen, which know what they cost; else it is a tuple."""
+    """Several chosen values that know their price; otherwise a tuple."""
 
     def __new__(cls, chosen: Iterable[Any], provenance: Provenance) -> Self:
         """A tuple, and where it comes from."""
@@ -300,7 +300,7 @@ class TupleAnswer(Answer, tuple[Any, ...]):
         return answer
 
     def error(self, probability: Number = SURE) -> NoReturn:
-        """Refused: what was chosen is no number."""
+        """Refused: the chosen candidate is not a number."""
         raise NotCovered(f"{type(self.mechanism).__name__} states no error for its choice: ask for counts")
 
     def __repr__(self) -> str:
@@ -311,7 +311,7 @@ class TupleAnswer(Answer, tuple[Any, ...]):
 
 
 class KeysAnswer(TupleAnswer):
-    """The keys that were selected, which know what a key needs to be among them; else it is a tuple."""
+    """Selected keys that know how many units a key needs to be selected; otherwise a tuple."""
 
     def units_needed(self, probability: Number = SURE) -> int:
         """With how many units a key is among these with at least this probability; exact, for each key by itself.

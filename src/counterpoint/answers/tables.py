@@ -50,7 +50,7 @@ Cell: TypeAlias = Scalar | AnyChoice | None
 
 
 class Tabular(Answer):
-    """What is a table to other libraries and on screens: its columns are those of `table()`."""
+    """An answer that other libraries and screens treat as a table, with the columns of `table()`."""
 
     def table(self, probability: Number = SURE) -> AnswerTable:
         """The table as data: keys, values, errors, and a note where a value is mostly noise."""
@@ -76,7 +76,7 @@ class Tabular(Answer):
         return self.table().rows()
 
     def plot(self, probability: Number = SURE) -> Picture:
-        """Each value with its error on one scale, as a picture; what is mostly noise is said."""
+        """A picture of each value with its error, on one scale; values that are mostly noise are marked."""
         return plot_answer(self.table(probability), self.request, probability)
 
     def to_pandas(self, probability: Number = SURE) -> Any:
@@ -235,7 +235,7 @@ def one_cell(cell: Cell, provenance: Provenance) -> TableAnswer:
 
 
 def _plain(cell: Cell) -> int | float | str | None:
-    """The value without what it knows: other libraries look at the type."""
+    """The plain value: other libraries look at the type."""
     if cell is None:
         return None
     return int(cell) if isinstance(cell, int) else float(cell) if isinstance(cell, float) else str(cell)

@@ -63,7 +63,7 @@ Calls: TypeAlias = Generator[Call | Reaction, Any, T]
 
 
 class Runner(Protocol):
-    """What runs calls: a connection."""
+    """A connection: it runs calls."""
 
     def run(self, calls: Calls[Any]) -> Any:
         """Their result; of an asynchronous connection, a coroutine that gives it."""
@@ -73,7 +73,7 @@ class Runner(Protocol):
 
 
 class Remote:
-    """What lives in a service, and is called over a connection."""
+    """An object in a service that is called over a connection."""
 
     _service: Runner
 
@@ -93,7 +93,7 @@ def served(method: Callable[Concatenate[R, P], Calls[Any]]) -> Callable[Concaten
 
 @dataclass(frozen=True, slots=True)
 class ServiceReply:
-    """What came of sending a call: what the service said, with its status; or that it was not reached (None)."""
+    """The response to a call with its status, or status None if the service was not reached."""
 
     status: int | None
     said: Any = None
@@ -110,7 +110,7 @@ class ServiceReply:
         return min(max(pause, self.wait or 0.0), LONGEST_PAUSE)
 
     def result(self, call: Call) -> Any:
-        """What the service said; else the error that it told of."""
+        """The service's response, or the error that it reports."""
         if self.status is not None and 200 <= self.status < 300:
             return self.said
         error = self._error()
@@ -147,7 +147,7 @@ ARGUMENTS = {
 
 
 def not_served(kind: str, name: str) -> NoReturn:
-    """Refuse what the table lists; anything else is no attribute, as with every object."""
+    """Refuse a name in the table with its alternative; any other unknown name is an AttributeError."""
     instead = NOT_SERVED.get(f"{kind}.{name}")
     if instead is None:
         raise AttributeError(f"a served {kind.lower()} has no attribute {name!r}")

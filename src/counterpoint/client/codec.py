@@ -72,7 +72,7 @@ def encode_loss(given: object) -> dict[str, str]:
 
 
 def encode_followed(of: "str | Sequence[str] | Tagged | None") -> Any:
-    """What a mechanism follows of a stream's records."""
+    """The part of a stream's records that a mechanism follows."""
     if of is None or isinstance(of, str):
         return of
     return encode_request(of) if isinstance(of, Tagged) else list(of)
@@ -99,7 +99,7 @@ def encode_option(name: str, given: object) -> Any:
 
 
 def encode_key(given: object) -> Any:
-    """The key of a part; a rational is said as a number, since a text may be a key as well."""
+    """The key of a part; a rational is sent as {"number": ...}, since a text may be a key as well."""
     return (
         {"number": encode_number(given, "key")}
         if isinstance(given, Fraction | Decimal)

@@ -76,7 +76,7 @@ class Follower:
         self._last: dict[str, Event] = {}
 
     def read(self, line: str) -> Event | None:
-        """The event that ends with this line, if one does and it says something new."""
+        """The event that ends with this line, if there is one and it is new."""
         name, _, value = line.partition(":")
         if name:
             self._fields[name] = value.removeprefix(" ")

@@ -136,7 +136,7 @@ class InService(Mechanism):
         return self._mechanism.asks_are_public
 
     def accepts(self, message: object) -> bool:
-        """What the mechanism accepts."""
+        """Whether the mechanism accepts this message."""
         return self._mechanism.accepts(message)
 
     def start(self, _coins: Coins) -> State:
@@ -144,7 +144,7 @@ class InService(Mechanism):
         return _RUNNING
 
     def step(self, _state: State, message: Message, _coins: Coins) -> tuple[State | None, Answer]:
-        """Ask the service. What goes wrong on the way is kept: the whole reaction is then one that did not happen."""
+        """Ask the service. A failed call is kept in `failure`: the whole reaction then did not happen."""
         assert isinstance(message, Ask)
         if self.failure is not None:
             raise self.failure
@@ -219,7 +219,7 @@ class PostprocessedHandle(RemoteHandle):
         return Released(answer, prepared, self._grid, self._made_up).in_units()
 
     def _reacted(self, run: Callable[[Calls[Any]], Any], id: str, asked: dict[str, str] | None, message: Ask) -> Plain:
-        """Let the postprocessor react; what it remembers is kept only if nothing went wrong on the way."""
+        """Let the postprocessor react; its memory is kept only if no call failed."""
         body = encode((None if asked is None else asked[EXACT], message.public))
         with self._lock:
             if id in self._answers:
@@ -263,7 +263,7 @@ class PostprocessedHandle(RemoteHandle):
         return answer
 
     def _told(self, attempt: _Attempt, number: int, public: Plain, asked: dict[str, str] | None) -> Calls[Told]:
-        """What the mechanism in the service answers to one ask of a postprocessor."""
+        """The answer of the mechanism in the service to one ask of a postprocessor."""
         key = number, encode(public)
         if key not in attempt.told:
             body = {"public": encode_public(public), **({} if asked is None else {"request": asked})}

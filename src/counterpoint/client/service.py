@@ -32,7 +32,7 @@ class Service(Remote):
         """The session of a data set, or the session of this id.
 
         For a custodian or an auditor a data set's name is its whole session, for an analyst the one that was granted
-        there. With several grants that stand, say which one, by its id.
+        there. With several valid grants, give the id of one.
         """
         if "." in name:
             said = yield Call("GET", f"/v1/sessions/{name}")
@@ -59,7 +59,7 @@ class Service(Remote):
 
     @served
     def describe(self, data_set: str) -> Calls[str]:
-        """What is declared of a data set, and what is protected; public to everyone with a grant there."""
+        """The declaration of a data set and its protected unit; everyone with a grant there may read it."""
         return str((yield Call("GET", f"/v1/data-sets/{_one_step(data_set)}"))["description"])
 
     @served
@@ -138,7 +138,7 @@ def _all_of(path: str) -> Calls[list[dict[str, Any]]]:
 
 
 def _rows(given: object) -> dict[str, Any]:
-    """One row or a list of them, as they are said."""
+    """The JSON of one row or of a list of rows."""
     listed = [given] if isinstance(given, Mapping) else given
     if not isinstance(listed, list | tuple) or not all(isinstance(row, Mapping) for row in listed):
         raise InvalidRequest("a row is a mapping with the unit, the key and the columns; give one, or a list of them")
@@ -146,7 +146,7 @@ def _rows(given: object) -> dict[str, Any]:
 
 
 def _chosen(name: str, entry: dict[str, Any]) -> str:
-    """The one session of a data set that is meant by its name."""
+    """The session that the name of a data set stands for."""
     if "session" in entry:
         return str(entry["session"])
     granted, standing = entry.get("sessions", []), entry.get("standing", [])

@@ -73,7 +73,7 @@ class RemoteSession(Remote):
     @property
     @served
     def loss(self) -> Calls[Loss]:
-        """What has been lost so far; reading it changes nothing."""
+        """The loss so far; reading it changes nothing."""
         return read_loss((yield Call("GET", self._url))["loss"])
 
     @property
@@ -278,10 +278,10 @@ class RemoteSession(Remote):
         return TimelinePicture(read_timeline(pages))
 
     def events(self, seconds: float | None = None) -> Any:
-        """What changes here, as it changes: `LossChanged` and `ItemsArrived`, first as they are now.
+        """Changes of this session as they happen: `LossChanged` and `ItemsArrived`, first as they are now.
 
         An iterator, over an asynchronous connection an asynchronous one (`async for`). It ends after `seconds`,
-        or never; a connection that ends is made anew.
+        or never; a lost connection is made again.
         """
         return self._service.follow(f"{self._url}/events", seconds)
 
@@ -377,7 +377,7 @@ class RemotePartition(Remote):
 
 
 def _placed(service: Runner, said: dict[str, Any]) -> RemoteHandle | RemoteSession | RemotePartition:
-    """What lives at an id, by what the service said of it."""
+    """The session, handle or partition that a response describes."""
     if "handle" in said:
         return RemoteHandle(service, said)
     return RemotePartition(service, said) if "partition" in said else RemoteSession(service, said["session"])

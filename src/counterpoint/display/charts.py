@@ -38,7 +38,7 @@ _ASCII = str.maketrans("●├┤─±…", "o[]-~.")
 
 @dataclass(frozen=True, slots=True)
 class ErrorBar:
-    """A value with its error, and what is said about it; `noisy` if that is that it is mostly noise."""
+    """A value with its error and a note; `noisy` if the value is mostly noise."""
 
     key: str
     value: float | None
@@ -48,7 +48,7 @@ class ErrorBar:
 
     @property
     def ends(self) -> tuple[float, float]:
-        """The interval that it stands for."""
+        """The interval that the bar covers."""
         value, error = self.value or 0.0, self.error or 0.0
         return value - error, value + error
 
@@ -139,7 +139,7 @@ class _Rows:
         self.value, self.error = (0.38, 0.55) if narrow else (0.34, 0.43)
 
     def x(self, value: float) -> str:
-        """Where a value stands on the scale."""
+        """The place of a value on the scale."""
         low, high = self.picture.scale
         return percent(self.left + (self.right - self.left) * (value - low) / (high - low))
 
@@ -262,11 +262,11 @@ class _Plot:
         self.high = max([0.0, *(value + error for _, value, error in self.points)]) or 1.0
 
     def share(self, at: float) -> float:
-        """Where a step stands."""
+        """The place of a step on the axis."""
         return self.left + (self.right - self.left) * (at - self.first) / ((self.last - self.first) or 1)
 
     def y(self, value: float) -> float:
-        """Where a value stands."""
+        """The place of a value on the axis."""
         return _BASE - (_BASE - _CEILING) * (value - self.low) / (self.high - self.low)
 
     def parts(self) -> Iterator[Markup]:

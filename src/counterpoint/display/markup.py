@@ -55,7 +55,7 @@ def element(tag: str, *inside: str, **attributes: str | float | None) -> Markup:
 
 
 def joined(*parts: str) -> Markup:
-    """One after the other; what is no markup is escaped.
+    """The parts joined; text that is not `Markup` is escaped.
 
     >>> joined(element("b", "x"), " & y")
     '<b>x</b> &amp; y'

@@ -43,7 +43,7 @@ class Screen(Protocol):
 
 
 class Work:
-    """Something that takes its time: what it is, how many steps are done, and of how many, where that is known."""
+    """A long piece of work: its name, the steps done, and the total where that is known."""
 
     def __init__(self, what: str, total: int | None = None) -> None:
         self.what = what

@@ -56,7 +56,7 @@ class TimelineEvent:
 class Step:
     """What a launch added to the loss when it was admitted: at which event, and the level after it.
 
-    One without a lane's number is no launch: what was charged was lost, and all of the budget counts as spent.
+    A step without a lane's number is a recovery: charges were lost, and the whole budget counts as spent.
     """
 
     at: int
@@ -69,7 +69,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Something at an event, with what is said of it."""
+    """A mark at an event, with its words."""
 
     at: int
     says: str
@@ -127,7 +127,7 @@ class Timeline:
     """A session, event by event. Events are numbered from 1.
 
     With `times`, in seconds since 1970, the axis is the time of each event, else its number. Of a part of a session
-    (`zooming.py`), `before` and `after` say how many events were left out on either side.
+    (`zoomed`), `before` and `after` say how many events were left out on either side.
     """
 
     name: str
@@ -172,7 +172,7 @@ class Timeline:
     def share(self, at: float) -> float:
         """Where an event stands on the axis, from 0 to 1; the axis is at least eight events long.
 
-        One that was left out stands at the end that it lies behind.
+        An event outside the part is placed at the nearer end.
         """
         place = min(max(at - self.before, 0.5), len(self.events) + 1)
         if not self.times:
@@ -207,7 +207,7 @@ def _runs(lanes: Sequence[Lane]) -> Iterator[Lane]:
 
 
 def _outer(lanes: Sequence[Lane]) -> Iterator[Lane]:
-    """What a reserve has paid for is shown in the lane of that reserve."""
+    """The lane of a reserve stands for everything that the reserve paid for."""
     around: list[Lane] = []
     for lane in (*lanes, None):
         if around and (lane is None or not lane.inner):
@@ -312,7 +312,7 @@ def short(text: str, most: int) -> str:
 
 
 def zoomed(timeline: Timeline, first: int, last: int) -> Timeline:
-    """The events from `first` to `last`, which are numbers of events, and what they need to be understood."""
+    """The events numbered `first` to `last`, with the lanes and the level of loss that they need."""
     part = replace(
         timeline,
         events=timeline.events[first - 1 : last],

@@ -44,7 +44,7 @@ class TimelinePicture(Picture):
 
     @property
     def sentence(self) -> str:
-        """How much was lost, by how many launches, and what is left."""
+        """The loss, the number of launches, and what is left."""
         timeline, symbol = self.timeline, self.timeline.budget.symbol
         if not timeline.events:
             return f"Nothing was launched yet; {timeline.budget.words}."
@@ -105,7 +105,7 @@ class _Page:
         self.most_asks = max(map(max, map(self._bins, self.lanes)), default=1) if self.dense else 1
 
     def x(self, at: float) -> str:
-        """Where an event stands."""
+        """The place of an event on the axis."""
         return percent(self._share(at))
 
     def _share(self, at: float) -> float:
@@ -117,7 +117,7 @@ class _Page:
         return max(self.timeline.last, 1) + 1
 
     def y(self, level: float) -> float:
-        """Where a level of loss stands."""
+        """The height of a level of loss."""
         return _BASE - (_BASE - _TOP) * level / self.highest
 
     def draw(self) -> tuple[Markup, float]:

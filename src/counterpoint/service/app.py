@@ -67,7 +67,7 @@ class Authentication(AbstractAuthenticationMiddleware):
     """Reads the key of a request; without a valid one, only health and the schema are served."""
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
-        """The principal whose key it is."""
+        """The principal that the key belongs to."""
         given = next((value for name, value in connection.scope["headers"] if name == b"authorization"), b"")
         scheme, _, presented = given.decode("latin-1").partition(" ")
         registry: Registry = connection.app.state.registry
@@ -80,7 +80,7 @@ class Authentication(AbstractAuthenticationMiddleware):
 
 
 async def _owner(identity: Identity, presented: str) -> Principal | None:
-    """Whose key this is. The database is asked in a thread: it may wait for a commit, and others go on meanwhile."""
+    """The principal of a key. The database is read in a thread: it may wait for a commit."""
     return identity.known(presented) or await to_thread.run_sync(identity.principal, presented)
 
 
@@ -172,13 +172,13 @@ def _busy(_request: Request[Any, Any, Any], _error: TooBusy) -> Response[Any]:
 
 
 def _fault(request: Request[Any, Any, Any], _error: Exception) -> Response[Any]:
-    """A fault of ours: what went wrong may quote anything, so nothing of it is shown."""
+    """A fault of ours: its text may quote anything, so the response shows none of it."""
     said = {"type": "about:blank", "title": "InternalError", "status": 500, "detail": "the service failed; see its log"}
     return Response({**said, **_repeatable(request)}, status_code=500, media_type=PROBLEM)
 
 
 def _repeatable(request: Request[Any, Any, Any]) -> dict[str, str]:
-    """The id by which a request that failed is repeated: what it has paid for is not charged again."""
+    """The id by which a failed request is repeated: it is not charged again."""
     return {"id": request.scope["state"]["id"]} if "id" in request.scope["state"] else {}
 
 

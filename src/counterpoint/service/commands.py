@@ -192,7 +192,7 @@ def witness_key(
 
 @witness.command("list")
 def witness_keys(folder: Folder = "witness") -> None:
-    """List the ids of the keys that stand, and their owners."""
+    """List the ids of the valid keys, and their owners."""
     from counterpoint.service.witness import WitnessKeys  # noqa: PLC0415
 
     with explained():

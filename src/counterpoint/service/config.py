@@ -251,7 +251,7 @@ class LiveFields(DataFields, frozen=True, kw_only=True):
 
 
 class Settings(ConfigFields, frozen=True):
-    """What the configuration says."""
+    """A configuration, as it was read."""
 
     ledger: str = "ledger.db"
     """A path, or a postgresql:// URL."""
@@ -326,7 +326,7 @@ Read = TypeVar("Read")
 
 
 def read(text: str, folder: str | os.PathLike[str] = ".") -> Settings:
-    """The settings that a configuration says."""
+    """Read the text of a configuration."""
     found = _decoded(text, Settings, "the configuration")
     return msgspec.structs.replace(found, folder=os.fspath(folder))
 

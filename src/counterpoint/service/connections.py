@@ -51,7 +51,7 @@ def refusal(status: int, title: str, detail: str, wait: int | None = None) -> by
 
 
 class AFewAMinute(logging.Filter):
-    """Lets a line of a log through a few times a minute: what callers can cause any number of times fills no log."""
+    """Lets a log line through a few times a minute, so that callers cannot fill the log."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,7 +118,7 @@ class ConnectionGuard:
         return len(self._open)
 
     def why_not(self, address: str) -> str | None:
-        """Make room for a connection from this address; the reason, if there is none."""
+        """Make room for a connection from this address; the reason if there is no room."""
         own = self._by_address.get(address, {})
         if len(own) >= self.limits.connections_per_address:
             reason = f"{self.limits.connections_per_address} connections of this address are open; close some"
@@ -207,7 +207,7 @@ class GuardedListener(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that may stay. BlockingIOError: none now; the event loop asks again at its next turn."""
+        """The next connection that may stay. BlockingIOError if there is none: the event loop asks again."""
         loop = asyncio.get_running_loop()
         while self._accepted < _AT_ONE_TURN:
             if self._accepted == 0:
@@ -322,7 +322,7 @@ class GuardedProtocol(H11Protocol):
             self._reading_timer.cancel()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no request."""
+        """Refuse bytes that are not an HTTP request."""
         self.end(refusal(400, "InvalidRequest", "this is not one request of HTTP, with one length"))
 
     def end(self, response: bytes) -> None:
@@ -347,7 +347,7 @@ class GuardedProtocol(H11Protocol):
         self.transport.close()
 
     def _watch(self) -> None:
-        """Start the time of what the service waits for now, if it waits for something else than before."""
+        """Start a timer for what the service waits for, if that has changed."""
         stage = self._waits_for()
         if stage == self._stage:
             return
@@ -363,7 +363,7 @@ class GuardedProtocol(H11Protocol):
             self._timer = self.loop.call_later(seconds, self._expire)
 
     def _waits_for(self) -> tuple[str, int]:
-        """What comes next on this connection, and of which request."""
+        """The part of a request that comes next on this connection."""
         cycle: RequestResponseCycle | None = self.cycle
         request = 0 if cycle is None else id(cycle)
         theirs = self.conn.their_state

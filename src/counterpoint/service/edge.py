@@ -64,7 +64,7 @@ _NAMES = json.JSONDecoder(object_pairs_hook=_without_duplicates, parse_int=str, 
 
 
 def must_have_distinct_names(body: bytes) -> None:
-    """400 for a body with an object that has a name twice; what is not JSON is the other reader's to refuse."""
+    """400 for a body with an object that has a name twice; text that is not JSON is refused by the other reader."""
     try:
         _NAMES.decode(body.decode())
     except json.JSONDecodeError:
@@ -92,7 +92,7 @@ _log = logging.getLogger("counterpoint.service")
 
 
 def address_key(host: str) -> str:
-    """What stands for a caller: its IPv4 address, or the network of 64 bits that one IPv6 customer has."""
+    """The key of a caller's address: an IPv4 address, or the 64-bit network of one IPv6 customer."""
     try:
         found = ipaddress.ip_address(host.partition("%")[0])
     except ValueError:
@@ -111,7 +111,7 @@ def address_of(scope: Any) -> str:
 
 
 class Strangers:
-    """What is remembered of addresses. Only the event loop uses it."""
+    """Failed sign-ins and their limits, by address. Only the event loop uses it."""
 
     def __init__(self, limits: Limits, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits = limits

@@ -50,7 +50,7 @@ class TooBusy(Exception):
 
 @dataclass
 class RequestWork:
-    """One request's work: whose it is (None: a caller without a key), of which kind, and the CPU time that it took."""
+    """The work of one request: its principal (None: a caller without a key), its kind, and its CPU time."""
 
     who: str | None
     route: str
@@ -59,7 +59,7 @@ class RequestWork:
 
     @property
     def kind(self) -> tuple[str, int]:
-        """What similar work is remembered by."""
+        """The kind that this work is remembered under."""
         return self.route, self.size.bit_length()
 
 
@@ -77,7 +77,7 @@ class _Job:
 
 @dataclass
 class _Lane:
-    """One principal: what waits, what runs, and how long work of each kind lately took."""
+    """One principal's waiting and running work, and the recent CPU time of each kind."""
 
     is_strangers: bool
     waiting: deque[_Job] = field(default_factory=deque)
@@ -92,7 +92,7 @@ class _Lane:
         return self.seconds.get(kind, 0.0) >= HEAVY
 
     def is_unknown(self, kind: tuple[str, int], now: float) -> bool:
-        """Whether nothing is known of this kind, or what is known is not trusted."""
+        """Whether this kind has no trusted measurement."""
         return kind not in self.seconds or (now < self.wary_until and not self.is_heavy(kind))
 
     def misjudged(self, seconds: float, now: float) -> None:

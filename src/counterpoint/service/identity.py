@@ -42,7 +42,7 @@ _NOBODY = StoredKey("", "", bytes(32), 0, ended=0)
 
 
 class Role(StrEnum):
-    """What a principal is for."""
+    """The role of a principal, which decides what it may call."""
 
     CUSTODIAN = "custodian"
     """Registers data sets, grants and revokes."""
@@ -77,7 +77,7 @@ class ApiKey:
 
     @classmethod
     def read(cls, text: str) -> "ApiKey | None":
-        """The key that this text is; None if it is none."""
+        """Read a key from its text; None if the text is not a key."""
         prefix, _, rest = text.partition("_")
         id, _, secret = rest.partition("_")
         try:
@@ -93,7 +93,7 @@ class ApiKey:
 
     @property
     def digest(self) -> bytes:
-        """What is stored of it."""
+        """The digest that is stored instead of the secret."""
         return sha256(b"counterpoint api key " + self._secret).digest()
 
     def __eq__(self, other: object) -> bool:
@@ -143,7 +143,7 @@ class Identity:
         return found
 
     def holder(self, id: str, digest: bytes | None = None) -> Principal | None:
-        """Whose key this id names, if it stands and, where a digest is given, if that is its own."""
+        """The principal of a valid key with this id and, if a digest is given, with this digest."""
         key, holder = self._register.look_up_key(id) or (_NOBODY, None)
         right = digest is None or hmac.compare_digest(key.digest, digest)
         if holder is None or holder.ended is not None or not right:
@@ -186,7 +186,7 @@ class Identity:
         return key
 
     def sign_in(self, browser: StoredKey, begin: str) -> None:
-        """Store the key of a browser, and delete those whose ids begin so and which stand no more."""
+        """Store the key of a browser, and delete ended keys with the same prefix."""
         with self._register.changing(browser.principal) as change:
             for old in change.api_keys():
                 if old.id.startswith(begin) and not old.stands(browser.made):
@@ -235,7 +235,7 @@ def _end_key(change: Change, key: StoredKey, now: int) -> None:
 
 
 def _name_of(presented: str) -> bytes:
-    """What a presented key is remembered by: not the key itself."""
+    """The name under which a presented key is remembered, instead of the key itself."""
     return sha256(presented.encode()).digest()
 
 
@@ -252,7 +252,7 @@ _SECRET = 64
 
 
 class BrowserToken:
-    """What a browser holds: under which id its session is stored, and a secret."""
+    """The token in a browser's cookie: the id of its stored session, and a secret."""
 
     __slots__ = ("_secret", "id")
 
@@ -267,7 +267,7 @@ class BrowserToken:
 
     @classmethod
     def read(cls, cookie: str | None) -> "BrowserToken | None":
-        """The token that a cookie holds; None if it holds none."""
+        """Read the token from a cookie; None if there is none."""
         id, _, secret = (cookie or "").rpartition(".")
         kind, *rest = id.split(".")
         is_id = kind == _BROWSER and len(rest) == 2 and len(id) <= 128 and all(map(_is_plain, rest))
@@ -279,16 +279,16 @@ class BrowserToken:
         return self.id.split(".")[1]
 
     def cookie(self) -> str:
-        """What the browser keeps."""
+        """The text of the cookie."""
         return f"{self.id}.{self._secret}"
 
     @property
     def digest(self) -> bytes:
-        """What is stored of it."""
+        """The digest that is stored instead of the secret."""
         return sha256(f"counterpoint browser {self._secret}".encode()).digest()
 
     def form(self) -> str:
-        """What each form carries: it follows from the cookie, which it does not give away."""
+        """The token in each form, derived from the cookie, which it does not reveal."""
         return sha256(f"counterpoint form {self._secret}".encode()).hexdigest()
 
     def signs(self, given: str) -> bool:
@@ -318,7 +318,7 @@ def _is_plain(text: str) -> bool:
 
 
 class SignedIn(NamedTuple):
-    """A browser whose session stands."""
+    """A browser with a valid session."""
 
     who: Principal
     token: BrowserToken
@@ -340,7 +340,7 @@ class Browsers:
         return token
 
     def signed_in(self, cookie: str | None) -> SignedIn | None:
-        """Who is signed in with this cookie, as long as the key that signed in stands."""
+        """The principal signed in with this cookie, while the key that signed in is valid."""
         token = BrowserToken.read(cookie)
         if token is None:
             return None

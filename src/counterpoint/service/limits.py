@@ -35,7 +35,7 @@ from counterpoint.wire.problems import PROBLEM
 
 @dataclass(frozen=True)
 class Limits:
-    """What a caller may do; a request that goes beyond is refused before it reaches a ledger."""
+    """The limits of callers; a request beyond them is refused before it reaches a ledger."""
 
     per_second: float = 200
     """How many requests a second a principal may send, for as long as it likes."""
@@ -173,7 +173,7 @@ class Limiter:
             await self._run((who, streams), scope, exchange, next_app)
 
     async def _run(self, slot: tuple[str, bool], scope: Scope, exchange: "_Exchange", next_app: ASGIApp) -> None:
-        """Run a request. One that takes too long is ended if it is free; else it goes on, and counts until it ends."""
+        """Run a request. A free request that takes too long is ended; any other continues, and counts until it ends."""
         self.running[slot] += 1
         token = WORK.set(exchange.work)
         running = asyncio.ensure_future(next_app(scope, exchange.receive, exchange.send))
@@ -209,10 +209,10 @@ def _is_free(scope: Any) -> bool:
 
 
 class Limiting(ASGIMiddleware):
-    """Asks the limiter of the application. It stands behind an authentication, which says who calls."""
+    """Asks the limiter of the application. It runs after authentication, which identifies the caller."""
 
     async def handle(self, scope: Scope, receive: Receive, send: Send, next_app: ASGIApp) -> None:
-        """Hold a principal to its limits; what is open to all has none."""
+        """Hold a principal to its limits; open routes have none."""
         who = scope.get("user")
         if not isinstance(who, Principal):
             token = WORK.set(RequestWork(None, _route(scope)))
@@ -240,7 +240,7 @@ class _Exchange:
         return None if self._deadline is None else max(0.0, self._deadline - asyncio.get_running_loop().time())
 
     async def receive(self) -> Any:
-        """The next part of the body; after the deadline, that there is none."""
+        """The next part of the body; after the deadline, a disconnection."""
         try:
             async with asyncio.timeout_at(self._deadline):
                 message = await self._receive()

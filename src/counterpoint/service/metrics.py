@@ -94,7 +94,7 @@ class RequestMeter:
             written.replace(self._file)
 
     def lines(self, *, refusals: bool = True) -> Iterator[str]:
-        """What all workers have counted, as Prometheus reads it."""
+        """The counts of all workers, as Prometheus reads them."""
         self.keep()  # or the next scrape, of another worker, would find less
         total: Counter[str] = Counter(self._samples())
         for file in () if self._file is None else self._file.parent.glob("*.json"):
@@ -199,7 +199,7 @@ class JsonLines(logging.Formatter):
 
 
 def configuration(level: str) -> dict[str, Any]:
-    """What `logging.config` takes: every record of this level as a line on stderr."""
+    """A configuration for `logging.config`: every record of this level is a line on stderr."""
     return {
         "version": 1,
         "disable_existing_loggers": False,

@@ -56,7 +56,7 @@ class DataSet:
     def session(self) -> Session:
         """The whole session. A ledger that has failed is opened anew, and data whose connection was lost is bound anew.
 
-        What was left open is finished by its seed. `DataLost` if the data cannot be reached now.
+        Open requests are finished by their seeds. `DataLost` if the data cannot be reached now.
         """
         return self.opened()[0]
 
@@ -113,7 +113,7 @@ class GrantedSession(NamedTuple):
 
 
 class Verification(NamedTuple):
-    """When a record was verified by this process, how many seconds that took, and what did not hold, if anything."""
+    """When this process verified a record, how many seconds that took, and the fault that was found, if any."""
 
     at: float
     took: float
@@ -186,7 +186,7 @@ class Registry:
         return found
 
     def verified(self, name: str) -> Verification:
-        """Verify the record of a data set, and note what came of it."""
+        """Verify the record of a data set, and keep the result."""
         began, failure = time.time(), None
         try:
             self.data_set(name).session()._engine.ledger.verify()
@@ -240,9 +240,9 @@ class Registry:
                 yield GrantedSession(SessionId(name, session._path), found, session)
 
     def reached(self, who: Principal, text: str) -> Session | Handle | Partition:
-        """What is called by an id, for a principal who may work there.
+        """The session, handle or partition with this id, for a principal who may work there.
 
-        What there is not and what is another's are refused alike: an analyst learns nothing of others' sessions.
+        Other people's sessions look as if they did not exist.
         """
         id = SessionId.read(text)
         if id.data_set not in self._data_sets:

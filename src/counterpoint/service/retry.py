@@ -63,7 +63,7 @@ async def note_lost(error: Exception, scope: Scope) -> None:
 
 
 class _Body:
-    """What was read of a request's body, to be read again."""
+    """The body of a request, kept to be read again."""
 
     def __init__(self, receive: Receive) -> None:
         self._receive = receive
@@ -86,7 +86,7 @@ class _Body:
 
 
 class _Response:
-    """A response on its way; one that says that a connection was lost is held back."""
+    """A response as it is sent; one that reports a lost connection is held back."""
 
     def __init__(self, scope: Scope, send: Send) -> None:
         self._send = send

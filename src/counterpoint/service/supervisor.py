@@ -128,7 +128,7 @@ class Supervisor:
 
 
 def in_a_fork(work: Callable[[], T]) -> T:
-    """What this gives in a process of its own, so that nothing that it opens is here when workers are forked."""
+    """Run this in a process of its own, so that nothing it opens is inherited by the workers."""
     result, sender = _FORKED.Pipe(duplex=False)
     process = _FORKED.Process(target=_tell, args=(work, sender))
     process.start()
@@ -164,7 +164,7 @@ def _work(job: Job, beating: Connection) -> None:
 
 
 async def keep_beating(beating: Connection) -> None:
-    """Say each second that this worker lives, and stop it when its supervisor has gone without a word."""
+    """Send a sign of life each second, and stop this worker when its supervisor is gone."""
     supervisor = parent_process()
     assert supervisor is not None
     os.set_blocking(beating.fileno(), False)

@@ -16,7 +16,7 @@ from counterpoint.wire.problems import SessionId
 
 
 def session_json(data_set: str, session: Session) -> dict[str, Any]:
-    """What a session has lost and has left."""
+    """The loss of a session, and what is left of its budget."""
     said: dict[str, Any] = {
         "session": str(SessionId(data_set, session._path)),
         **rule_json(session.rule),
@@ -44,13 +44,13 @@ def handle_json(data_set: str, handle: Handle, *, answers: bool = True) -> dict[
 
 
 def given_json(data_set: str, given: Session | Partition) -> dict[str, Any]:
-    """What was delegated or partitioned."""
+    """A delegated session or a partition."""
     kind, what = given.as_given()
     return {**placed_json(data_set, given), "id": str(SessionId(data_set, given._path)), "kind": kind, "what": what}
 
 
 def partition_json(data_set: str, parts: Partition) -> dict[str, Any]:
-    """What was partitioned: by which column, what each part may lose, and what was charged for all of them."""
+    """A partition: its column, the budget of each part, and the charge for all parts."""
     return {
         "partition": str(SessionId(data_set, parts._path)),
         "by": parts._by,
@@ -62,7 +62,7 @@ def partition_json(data_set: str, parts: Partition) -> dict[str, Any]:
 
 
 def placed_json(data_set: str, found: Session | Handle | Partition) -> dict[str, Any]:
-    """Whatever lives at an id."""
+    """The session, handle or partition at an id."""
     if isinstance(found, Session):
         return session_json(data_set, found)
     return handle_json(data_set, found) if isinstance(found, Handle) else partition_json(data_set, found)

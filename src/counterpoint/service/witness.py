@@ -180,11 +180,11 @@ class WitnessBook:
         return self.keys.new(owner)
 
     def owner(self, presented: str) -> str | None:
-        """Whose key this is."""
+        """The owner of a key."""
         return self.keys.owner(presented)
 
     def lines(self, owner: str, session: str) -> list[Line]:
-        """What was seen of every chain of this name."""
+        """The lines of every chain of this name."""
         with self._lock:
             chains = self._of(owner).chains.items()
             return [line for chain, seen in chains if chain.session == session for line in seen.lines(chain.genesis)]
@@ -209,7 +209,7 @@ class WitnessBook:
     def recover(  # noqa: PLR0917 - all that a recovery is
         self, owner: str, chain: SeenChain, number: int, before: bytes, entry: bytes, after: Seen | None
     ) -> Seen | None:
-        """Go back to the entry of a recovery; `HeadRefused` if it is none of what was seen last."""
+        """Go back to the entry of a recovery; `HeadRefused` if it is not a recovery from the last head."""
         with self._lock:
             owned, head = self._of(owner), link(before, entry)
             seen = owned.chain(chain)
@@ -264,7 +264,7 @@ class WitnessKeys:
         self._append({"id": id, "ended": int(time.time())})
 
     def owner(self, presented: str) -> str | None:
-        """Whose key this is; every way takes the same comparison."""
+        """The owner of a key; every path takes the same comparison."""
         key = ApiKey.read(presented)
         found = self.standing().get("" if key is None else key.id, {})
         digest = bytes.fromhex(found.get("digest", bytes(32).hex()))
@@ -332,7 +332,7 @@ class OwnerAuthentication(AbstractAuthenticationMiddleware):
     """Reads the key of a request."""
 
     async def authenticate_request(self, connection: ASGIConnection[Any, Any, Any, Any]) -> AuthenticationResult:
-        """The owner whose key it is."""
+        """The owner that the key belongs to."""
         scheme, _, presented = connection.headers.get("authorization", "").partition(" ")
         book: WitnessBook = connection.app.state.book
         owner = book.owner(presented.strip()) if scheme.lower() == "bearer" else None
@@ -357,7 +357,7 @@ def heads(request: Request[str, Any, State], session: _Asked) -> Json:
 
 @post("/v1/heads", sync_to_thread=True, summary="See a head, behind the newest one")
 def note(request: Request[str, Any, State], data: JSONBody[HeadBody]) -> Json:
-    """Taken once it is on disk; 409, with the newest, if it goes back or leaves another one out."""
+    """Acknowledged once it is on disk; 409 with the newest head if it goes back or skips one."""
     book: WitnessBook = request.app.state.book
     chain = SeenChain(data.session, bytes.fromhex(data.genesis))
     return _newest(book.note(request.user, chain, data.number, bytes.fromhex(data.head), _read(data.after)))
@@ -365,7 +365,7 @@ def note(request: Request[str, Any, State], data: JSONBody[HeadBody]) -> Json:
 
 @post("/v1/recoveries", sync_to_thread=True, summary="Go back to the entry of a recovery")
 def recover(request: Request[str, Any, State], data: JSONBody[RecoveryBody]) -> Json:
-    """Taken if the entry is a recovery of what was seen last; nothing else goes back."""
+    """Accepted if the entry is a recovery from the last head; nothing else may go back."""
     book: WitnessBook = request.app.state.book
     chain, entry = SeenChain(data.session, bytes.fromhex(data.genesis)), data.entry.encode()
     before, after = bytes.fromhex(data.before), _read(data.after)
@@ -373,7 +373,7 @@ def recover(request: Request[str, Any, State], data: JSONBody[RecoveryBody]) -> 
 
 
 def witness_application(book: WitnessBook) -> Litestar:
-    """The service over what a witness has seen."""
+    """The HTTP application over a witness's book."""
     return Litestar(
         route_handlers=[alive, heads, note, recover],
         middleware=[DefineMiddleware(OwnerAuthentication, exclude=["^/health", "^/schema"])],

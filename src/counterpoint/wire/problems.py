@@ -43,14 +43,14 @@ from counterpoint.ledger.state import Path
 
 
 class SessionId(NamedTuple):
-    """How a session, a handle or a partition is called: its data set, and its path there."""
+    """The id of a session, a handle or a partition: its data set, and its path there."""
 
     data_set: str
     path: Path
 
     @classmethod
     def read(cls, text: str) -> "SessionId":
-        """The id that was written; `NotAllowed` if it is none, as for one that does not exist."""
+        """Read an id; `NotFound` if the text is not one, as for an id that does not exist."""
         name, *steps = text.split(".")
         if not _NAME.fullmatch(name) or not all(steps) or len(steps) > 32:
             raise unknown(text)
@@ -61,11 +61,11 @@ class SessionId(NamedTuple):
 
 
 class NotFound(NotAllowed):
-    """There is no such thing here, or it is not this caller's: the two are told apart by nothing."""
+    """Not found, or not yours: the two are indistinguishable to callers."""
 
 
 def unknown(text: str) -> NotFound:
-    """The error for what there is not, or is not this caller's."""
+    """The error for an id that does not exist or is not the caller's."""
     return NotFound(f"{text[:80]!r} was not found, or is not yours")
 
 
@@ -103,7 +103,7 @@ _STATUS: tuple[tuple[type[CounterpointError], int], ...] = (
 
 
 def problem(error: CounterpointError) -> dict[str, Any]:
-    """What the caller sees of an error."""
+    """An error as problem+json."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
     said: dict[str, Any] = {
         "type": f"{_URN}{_public(type(error)).__name__}",
@@ -124,7 +124,7 @@ def problem(error: CounterpointError) -> dict[str, Any]:
 
 
 def error_of(said: dict[str, Any]) -> CounterpointError:
-    """The library's error that a problem tells of; what is no error of the library's is told by its status."""
+    """The library's error in a problem; any other problem becomes an error by its status."""
     detail = str(said.get("detail") or said.get("title") or "the service gave no reason")
     kind = _KINDS.get(str(said.get("type")).removeprefix(_URN)) or _by_status(int(said.get("status") or 500))
     if kind is BudgetExceeded:
@@ -154,7 +154,7 @@ def _by_status(status: int) -> type[CounterpointError]:
 
 
 def _exact(carried: object) -> str | None:
-    """What an error carries, in its canonical encoding: a loss, an account, what remains, or a number."""
+    """A value that an error carries, in its canonical encoding."""
     return None if carried is None else encode(carried).decode()
 
 

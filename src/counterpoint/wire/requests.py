@@ -40,11 +40,11 @@ from counterpoint.queries.request import OnSource
 from counterpoint.sources.streams.items import RunningTotal
 
 DEPTH = 6
-"""How deep what is said may be nested."""
+"""The greatest depth of nesting in a body."""
 WIDTH = 10_000
-"""How many entries a list or an object in it may have."""
+"""The most entries of a list or an object in a body."""
 LONGEST = 10_000
-"""How long a text in it may be."""
+"""The longest text in a body."""
 LONGEST_EXACT = 2**19
 """How long the exact form of a mechanism, request or loss may be."""
 PAGE = 200
@@ -97,7 +97,7 @@ def named(name: str) -> Any:
 
 @lru_cache
 def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
-    """What may be said exactly in a field: these classes, no subclasses."""
+    """The classes that a field accepts in exact form; no subclasses."""
     if field == "request":
         rows: Any = LANGUAGE  # each is a struct, which the family does not say
         return (*rows, RunningTotal, OnSource)
@@ -107,7 +107,7 @@ def _classes(field: str) -> tuple[type[msgspec.Struct], ...]:
 
 
 def encode_exactly(value: object, field: str) -> dict[str, str]:
-    """How our own client says a mechanism, a request or a measure; `NotAllowed` if it is not on the list."""
+    """The exact form of a mechanism, a request or a measure; `NotAllowed` if its class is not on the list."""
     if type(value) not in _classes(field):
         names = ", ".join(kind.__name__ for kind in _classes(field))
         raise NotAllowed(f"a service takes as {field} one of {names}, not {shown(value, 80)}")
@@ -115,19 +115,19 @@ def encode_exactly(value: object, field: str) -> dict[str, str]:
 
 
 def encode_public(value: Plain) -> dict[str, str]:
-    """How our own client says the public part of an ask; the service refuses classes that are not on its list."""
+    """The exact form of an ask's public part; the service refuses classes that are not on its list."""
     return {EXACT: encode(value).decode()}
 
 
 def decode_mechanism(said: object) -> Mechanism:
-    """The mechanism that was named, with its parameters."""
+    """The named mechanism, with its parameters."""
     made = _made(said, "mechanism", MECHANISMS)
     assert isinstance(made, Mechanism)
     return made
 
 
 def decode_request(said: object) -> Any:
-    """The request that was named; requests may stand in its fields."""
+    """The named request; its fields may be requests, too."""
     fields = _object(said, "request")
     if EXACT in fields:
         return _read_exactly(fields, "request")
@@ -144,14 +144,14 @@ def decode_request(said: object) -> Any:
 
 
 def decode_loss(said: object) -> Loss:
-    """The loss that was named."""
+    """The named loss."""
     made = _made(said, "measure", MEASURES)
     assert isinstance(made, Loss)
     return made
 
 
 def decode_public(said: object) -> Plain:
-    """The public part of an ask: plain data, and in it only what the listed mechanisms are asked with.
+    """The public part of an ask: plain data, with only those classes in it that the listed mechanisms are asked with.
 
     >>> decode_public(encode_public((1, "two", Threshold(3), None)))
     (1, 'two', Threshold(3), None)
@@ -164,7 +164,7 @@ def decode_public(said: object) -> Plain:
 
 
 def check_size(said: object, depth: int = DEPTH) -> None:
-    """Refuse what is nested too deep or too large, before anything is made of it."""
+    """Refuse data that is nested too deeply or too large, before anything is built from it."""
     if depth < 0:
         raise InvalidRequest(f"the body is nested deeper than {DEPTH}")
     if isinstance(said, str):
@@ -184,7 +184,7 @@ def _at_most(text: str, longest: int) -> None:
 
 
 def fields_of(name: str) -> tuple[str, ...]:
-    """The fields that may be said of a mechanism, a request or a loss."""
+    """The fields that a mechanism, a request or a loss accepts."""
     return tuple(_parameters(name))
 
 
@@ -204,7 +204,7 @@ def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
 
 
 def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -> Any:
-    """What was said exactly: of these classes, with nothing in it that is not, in its one canonical encoding."""
+    """Decode an exact form: only listed classes anywhere in it, in the one canonical encoding."""
     text = fields[EXACT]
     if len(fields) > 1 or not isinstance(text, str):
         raise InvalidRequest(f"{EXACT} must be a text, and the only field")
@@ -228,7 +228,7 @@ def _plain_json(said: bytes) -> object:
 
 
 def _must_be_listed(said: object, tags: list[object]) -> None:
-    """Refuse an object of another class, wherever it stands, and what is too deep or too large."""
+    """Refuse an object of an unlisted class at any depth, and data that is too deep or too large."""
     check_size(said)
     parts = [said]
     while parts:

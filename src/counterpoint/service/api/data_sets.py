@@ -148,7 +148,7 @@ def put(registry: TheRegistry, name: InPath, data: JSONBody[RowsBody], request_i
 
 @post("/{name:str}/removals", summary="Remove rows", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
 def remove(registry: TheRegistry, name: InPath, data: JSONBody[RowsBody], request_id: RequestId) -> Json:
-    """Remove rows of a live table, each named by its unit and key. Nothing says whether there was such a row."""
+    """Remove rows of a live table, each named by its unit and key. The response does not say whether a row existed."""
     _live_table(registry, name).remove(data.rows, id=request_id)
     return {"data_set": name, "updates": len(data.rows)}
 
@@ -161,7 +161,7 @@ def remove(registry: TheRegistry, name: InPath, data: JSONBody[RowsBody], reques
     sync_to_thread=True,
 )
 def verify(registry: TheRegistry, name: InPath) -> Json:
-    """Follow the chain, replay every charge, and compare with what is stored; the dashboard shows what came of it."""
+    """Follow the chain, replay every charge, and compare with what is stored; the dashboard shows the result."""
     found = registry.verified(name)
     if found.failure is not None:
         raise LedgerTampered(found.failure)

@@ -78,7 +78,7 @@ class _Standing:
         self._registry, self._who, self._presented, self._stopping = registry, who, presented, stopping
 
     async def still(self) -> bool:
-        """Whether the service goes on, and the key stands."""
+        """Whether the service is running and the key is still valid."""
         identity = self._registry.identity
         return not self._stopping.is_set() and self._who == (
             identity.known(self._presented) or await sync_to_thread(identity.principal, self._presented)
@@ -94,7 +94,7 @@ class _Seen:
         self._sent: dict[str, Any] = {}
 
     def news(self) -> dict[str, Any]:
-        """What has changed since it was last sent, by the kind of event. Nothing is computed while the head stays."""
+        """The changes since the last events, by kind. Nothing is computed while the ledger's head is the same."""
         pin = self._session._source.pin()
         at = (self._session._engine.ledger.head(), pin)
         if at == self._at:

@@ -42,7 +42,7 @@ class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True
     """A body with fixed fields, checked for size and depth before anything is made of it."""
 
     def __post_init__(self) -> None:
-        """Refuse what is too large or too deep."""
+        """Refuse a body that is too large or nested too deeply."""
         for field in self.__struct_fields__:
             check_size(getattr(self, field))
 
@@ -101,7 +101,7 @@ class TermsBody(Body, frozen=True, kw_only=True):
     suppress: int | float | str | None = None
 
     def given(self) -> GivenTerms:
-        """Those that were said, as `Session.ask` takes them."""
+        """The given terms, as `Session.ask` takes them."""
         said: GivenTerms = {"simultaneous": True} if self.simultaneous else {}
         for name in _TERMS:
             value = getattr(self, name)
@@ -181,7 +181,7 @@ class RowsBody(Body, frozen=True, kw_only=True):
 
 
 def of(said: str | list[str] | Json | None) -> Any:
-    """What a mechanism follows of a stream's records."""
+    """The part of a stream's records that a mechanism follows."""
     return decode_request(said) if isinstance(said, dict) else said
 
 

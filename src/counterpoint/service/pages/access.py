@@ -74,7 +74,7 @@ def signed_in(request: Request[Any, Any, Any]) -> SignedIn:
 
 
 async def from_our_form(connection: ASGIConnection[Any, Any, Any, Any], _handler: BaseRouteHandler) -> None:
-    """A guard: what is posted comes from a form of these pages, made for this browser."""
+    """A guard: a posted form must be one of these pages', made for this browser."""
     assert isinstance(connection, Request)  # pages have no web sockets
     if connection.method in ("GET", "HEAD"):
         return
@@ -168,7 +168,7 @@ def grants_around(session: Session) -> list[Grant]:
 
 
 def shown_facts(session: Session, who: Principal) -> Callable[[Fact], bool]:
-    """Whether a principal sees a line of this session's history: what another was granted in it stays closed."""
+    """Whether a principal sees a line of this session's history: sessions granted to others stay hidden."""
     if who.role in OVERSEERS:
         return lambda fact: True
     start, read = len(session._path), session._engine.ledger.read
@@ -185,12 +185,12 @@ def shown_facts(session: Session, who: Principal) -> Callable[[Fact], bool]:
 
 
 def visible_history(session: Session, who: Principal) -> list[Fact]:
-    """What was done in a session, as far as a principal sees it."""
+    """The history of a session, as far as a principal may see it."""
     return list(filter(shown_facts(session, who), session.history))
 
 
 def visible_timeline(session: Session, who: Principal, by: str = "order") -> Timeline:
-    """A session as a timeline, as far as a principal sees it."""
+    """The timeline of a session, as far as a principal may see it."""
     timeline = timeline_of(session, by, shown_facts(session, who))
     return _without_halts(timeline) if who.role is Role.AUDITOR else timeline
 

@@ -35,7 +35,7 @@ from counterpoint.wire.requests import MECHANISMS, REQUESTS, check_size, decode_
 
 @post("/sessions/{session:str}", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*WORKERS)])
 def act(request: Request[Any, Any, Any], registry: TheRegistry, by: By, session: InPath, data: Form) -> Response[Any]:
-    """Do what the button says."""
+    """Carry out what a button asks for."""
     place = place_of(registry, by.who, session)
     form = {key: str(value) for key, value in data.items()}
     try:

@@ -97,14 +97,14 @@ class HistoryLine:
 
     @property
     def run(self) -> tuple[object, ...]:
-        """What lines of one run have in common; a line that is no ask stands alone."""
+        """The key of a run of lines: asks of one principal in one lane on one day. Other lines stand alone."""
         alone = 0 if self.kind == "ask" else self.number
         return (self.data_set, self.fact.path, self.fact.who, self.kind, alone, self.fact.at // 86_400)
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryFilters:
-    """What was chosen."""
+    """The filters that the reader chose."""
 
     data_set: str
     who: str

@@ -37,12 +37,12 @@ class Refreshing:
 
     @property
     def headers(self) -> dict[str, str]:
-        """What makes a browser do it."""
+        """The headers that make a browser reload the page."""
         return {"Refresh": str(EVERY)} if self.on else {}
 
 
 def refreshing(request: Request[Any, Any, Any]) -> Refreshing:
-    """What the address of a page says."""
+    """Whether the address of a page asks for it to be kept current."""
     others = [(name, value) for name, value in request.query_params.multi_items() if name != _NAME]
     on = request.query_params.get(_NAME) == "1"
     query = urlencode(others if on else [*others, (_NAME, "1")])
@@ -107,7 +107,7 @@ def attached(name: str) -> dict[str, str]:
 
 
 def elsewhere(path: str) -> Redirect:
-    """Go on at another page: what was posted is not posted again by a reload."""
+    """Redirect to another page, so that a reload does not post again."""
     return Redirect(path, status_code=303, headers=HEADERS)
 
 
@@ -125,7 +125,7 @@ def set_cookie(response: Response[Any], token: BrowserToken | None, *, secure: b
 
 
 def drawn(markup: str) -> Markup:
-    """What our own pictures have drawn, and escaped already."""
+    """Markup of our own pictures, which is escaped already."""
     return Markup(markup)
 
 

@@ -94,7 +94,7 @@ class PageRefusal:
 
 
 def refusal(error: CounterpointError) -> tuple[PageRefusal, int]:
-    """What a page says of a refusal, and its status."""
+    """The words of a refusal on a page, and its status."""
     said = problem(error)
     fits = repr(error.would_fit) if isinstance(error, BudgetExceeded) and error.would_fit is not None else None
     return PageRefusal(said["title"], said["detail"], fits), said["status"]
@@ -118,7 +118,7 @@ def session_page(
     quote: Quote | None = None,
     refused: PageRefusal | None = None,
 ) -> Response[Any]:
-    """The page, with what became of a form that was sent from it."""
+    """The page, with the result of a form that was sent from it."""
     place = place_of(registry, by.who, text)
     session = place.session
     timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
@@ -238,7 +238,7 @@ def works() -> tuple[CitedWork, ...]:
 
 
 def cited(certificate: Certificate) -> list[CitedWork]:
-    """Those that a derivation stands on."""
+    """The works that a derivation cites."""
     text = "\n".join(_theorems(certificate))
     return [work for work in works() if work.name in text]
 

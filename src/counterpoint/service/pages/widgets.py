@@ -45,12 +45,12 @@ class Meter:
 
     @property
     def left(self) -> float:
-        """What is not lost."""
+        """The part of the budget that is left."""
         return 0.0 if self.ceiling is None else max(0.0, self.ceiling - self.lost)
 
     @property
     def spent(self) -> float:
-        """What is lost and no longer a reserve."""
+        """The loss without what is reserved."""
         return max(0.0, self.lost - self.unspent)
 
     @property
@@ -197,7 +197,7 @@ class EventWindow:
 
     @classmethod
     def read(cls, href: str, query: Mapping[str, str], events: int) -> Self:
-        """The window that an address says; one that there is not is moved to where events are."""
+        """The window in an address, moved to where there are events."""
         axis = "order" if query.get("by") == "order" else "time"
         made = cls(href, axis, events)
         if "events" not in query and events > MOST_WHOLE:
@@ -221,7 +221,7 @@ class EventWindow:
         return self.first + self.size - 1 if self.size else self.events
 
     def seen(self, timeline: Timeline) -> Timeline:
-        """What is drawn of a timeline."""
+        """The part of a timeline that is drawn."""
         return timeline if self.is_whole else zoomed(timeline, self.first, self.last)
 
     def is_offered(self, timeline: Timeline) -> bool:

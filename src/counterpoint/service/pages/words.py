@@ -23,7 +23,7 @@ def figure(value: float | Fraction) -> str:
 
 
 def at_most(value: Fraction) -> str:
-    """The same, rounded down: what is shown fits.
+    """The same, rounded down, so that the shown amount fits.
 
     >>> at_most(Fraction(2, 3)), at_most(Fraction(1, 2))
     ('0.6666', '0.5')
@@ -32,7 +32,7 @@ def at_most(value: Fraction) -> str:
 
 
 def whole_number(text: str, default: int) -> int:
-    """A number of at most eight digits, as an address says it.
+    """A number of at most eight digits in an address, or the default.
 
     >>> whole_number("200", 1), whole_number("-3", 1), whole_number("two", 1)
     (200, 1, 1)
