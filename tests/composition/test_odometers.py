@@ -371,7 +371,7 @@ def test_a_view_is_truncated_by_a_threshold_in_the_measure_that_is_read():
     ids=repr,
 )
 def test_a_threshold_that_no_reading_could_keep_is_refused_instead_of_an_empty_view(reading, threshold):
-    with pytest.raises(NotCovered, match="is no threshold for an odometer that reads"):
+    with pytest.raises(NotCovered, match="is not a threshold for an odometer that reads"):
         truncated([(reading, "a")], threshold)
 
 
@@ -497,7 +497,7 @@ def test_the_filter_of_an_odometer_is_the_usual_one_where_there_is_one():
     ids=repr,
 )
 def test_a_budget_that_no_reading_can_be_within_is_refused(odometer, budget):
-    with pytest.raises(InvalidParameter, match="is no budget for"):
+    with pytest.raises(InvalidParameter, match="is not a budget for"):
         odometer.within(budget)
 
 

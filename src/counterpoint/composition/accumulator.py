@@ -40,7 +40,7 @@ Entries: TypeAlias = dict[type[Loss], Callable[[Any, Interaction], Amount | None
 def entry(entries: Entries[Amount], loss: Loss, interaction: Interaction) -> Amount | None:
     """What a loss adds by the table of a theorem; None if the theorem does not cover it.
 
-    The type is looked up exactly: a subclass, too, is covered only once somebody has written it into the table.
+    The type is looked up exactly: a subclass is covered only if the table lists it, too.
     """
     enters = entries.get(type(loss))
     return None if enters is None else enters(loss, interaction)
@@ -147,7 +147,7 @@ class Accumulator(Account):
     def _without(self, charge: Summand) -> Self:
         """The sum before a charge that is in it, wherever it stands, without the very amount that was added."""
         raise NotCovered(
-            f"{type(self).__name__} is no plain sum: what a charge has left unused cannot be taken out of it again "
+            f"{type(self).__name__} is not a plain sum, so the unused part of a charge cannot be taken out of it "
             "(theory, Returning)"
         )
 
@@ -159,7 +159,9 @@ class Accumulator(Account):
     def _limits(self, budget: Loss, measure: type[Loss]) -> tuple[Fraction, ...]:
         """The numbers that a budget limits; refused if it is not a budget of the measure that is summed here."""
         if not isinstance(budget, measure):
-            raise InvalidParameter(f"{type(self).__name__} adds up {measure.__name__}; {budget!r} is no budget for it")
+            raise InvalidParameter(
+                f"{type(self).__name__} adds up {measure.__name__}; {budget!r} is not a budget for it"
+            )
         return budget.amounts
 
     def _not_covered(self, loss: Loss | str, covered: str) -> NoReturn:

@@ -56,7 +56,7 @@ class AdvancedSum(Accumulator, Value, frozen=True):
     )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "AdvancedSum":
-        """Add a loss."""
+        """Add epsilon^2 to V, and delta to the exposures."""
         response = response_of(loss)
         added = entry(self.ENTERS, loss, interaction) if response is None else (response[0] ** 2, response[1])
         if added is None:
@@ -183,12 +183,12 @@ class Limited(Accumulator, Value, frozen=True):
 
     @property
     def theorem(self) -> str:
-        """That of the sum."""
+        """The theorem of the sum inside."""
         return self.sum.theorem
 
     @property
     def interaction(self) -> Interaction:
-        """That of the sum."""
+        """How the sum inside interacts."""
         return self.sum.interaction
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "Limited":
@@ -208,11 +208,11 @@ class Limited(Accumulator, Value, frozen=True):
 
     @property
     def total(self) -> Loss:
-        """That of the sum."""
+        """What the sum inside has lost."""
         return self.sum.total
 
     def keeps(self, budget: Loss) -> bool:
-        """Whether the sum does."""
+        """Whether the total of the sum inside is within the budget."""
         return self.sum.keeps(budget)
 
     def headroom(self, budget: Loss) -> Fraction:
@@ -233,5 +233,5 @@ class Limited(Accumulator, Value, frozen=True):
 
     @property
     def certificate(self) -> Certificate:
-        """That of the sum."""
+        """The certificate of the sum inside."""
         return self.sum.certificate

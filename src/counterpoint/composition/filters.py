@@ -106,8 +106,8 @@ class Filter(Rule, Value, frozen=True):
             raise InvalidParameter("by, slack and alpha choose a sum, and empty is one: give one or the other")
         if not empty.keeps(self.budget):
             raise InvalidParameter(
-                f"{self.budget!r} is no budget for a sum that reads {empty.total!r} before the first launch; give one "
-                "of the same measure and order, at the same delta or a larger one"
+                f"{self.budget!r} is not a budget for a sum that reads {empty.total!r} before the first launch; give "
+                "one of the same measure and order, at the same delta or a larger one"
             )
 
     def _configure(self, budget: ApproxDP) -> None:
@@ -155,7 +155,7 @@ class Filter(Rule, Value, frozen=True):
 
     @property
     def halts(self) -> bool:
-        """As configured."""
+        """Whether the first refusal ends the session: `halt`."""
         return self.halt
 
     def start(self) -> Accumulator:
@@ -287,11 +287,11 @@ class Filter(Rule, Value, frozen=True):
 
     @property
     def interaction(self) -> Interaction:
-        """As its sum says."""
+        """How a composition under the sum of this filter interacts."""
         return self.start().interaction
 
     def bound(self, relation: Relation) -> Loss:
-        """The budget."""
+        """The budget, on data with any relation."""
         return self.budget
 
     def promise(self, relation: Relation) -> Certificate:

@@ -181,7 +181,7 @@ class Odometer(Rule, Value, frozen=True):
         return Filter(budget, empty=self.empty)
 
     def start(self) -> Accumulator:
-        """Nothing launched."""
+        """The sum before the first launch."""
         return self.empty
 
     def admit(self, account: Account, claim: Claim) -> Accumulator:
@@ -190,7 +190,7 @@ class Odometer(Rule, Value, frozen=True):
         return account.plus(claim.loss, claim.interaction)
 
     def loss(self, account: Account) -> Loss:
-        """The reading."""
+        """The total of the sum so far."""
         assert isinstance(account, Accumulator)
         return account.total
 
@@ -204,15 +204,15 @@ class Odometer(Rule, Value, frozen=True):
         return summed_at(distance, launched, self.empty.at_distance(distance))
 
     def bound(self, relation: Relation) -> Loss:
-        """None is promised."""
+        """`NotCovered`: an odometer promises no bound."""
         raise NotCovered("an odometer promises no bound, so it has no claim; use a Filter where one is needed")
 
     def promise(self, relation: Relation) -> Certificate:
-        """None is promised."""
+        """`NotCovered`: an odometer promises no bound."""
         raise NotCovered("an odometer promises no bound, so it has no claim; use a Filter where one is needed")
 
     def certificate(self, account: Account) -> Certificate:
-        """What the reading means."""
+        """What the reading means, and the theorem behind it."""
         assert isinstance(account, Accumulator)
         meaning = "for every threshold fixed in advance, the view truncated before it is exceeded is within it"
         return Certificate(
@@ -238,7 +238,7 @@ def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, .
     for loss, answer in readings:
         if not loss.can_keep(threshold):
             raise NotCovered(
-                f"{threshold!r} is no threshold for an odometer that reads {loss!r}; give one of the same measure, "
+                f"{threshold!r} is not a threshold for an odometer that reads {loss!r}; give one of the same measure, "
                 "order and delta"
             )
         if not loss.within(threshold):

@@ -292,7 +292,7 @@ class Parallel(Rule, Value, frozen=True):
         return any(part is not None and part[1] for part in parts)
 
     def start(self) -> EqualParts:
-        """Nothing created."""
+        """The account before any part has been created."""
         return UnequalParts(above=(0,) * len(self._entries.limits)) if isinstance(self.each, tuple) else EqualParts()
 
     def admit(self, account: Account, claim: Claim) -> EqualParts:

@@ -24,39 +24,39 @@ class RestatedRule(Rule):
 
     @property
     def halts(self) -> bool:
-        """As the rule does."""
+        """Whether the inner rule halts at its first refusal."""
         return self.rule.halts
 
     def start(self) -> Account:
-        """The rule's account."""
+        """The account of the inner rule."""
         return self.rule.start()
 
     def admit(self, account: Account, claim: Claim) -> Account:
-        """What the rule says."""
+        """Admit what the inner rule admits."""
         return self.rule.admit(account, claim)
 
     def charge(self, account: Account, claim: Claim) -> Account:
-        """What the rule says, also of a list of launches."""
+        """Charge as the inner rule does, a list of launches included."""
         return self.rule.charge(account, claim)
 
     def loss(self, account: Account) -> Loss:
-        """What has been lost, in the rule's own measure."""
+        """What has been lost, in the inner rule's measure."""
         return self.rule.loss(account)
 
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
-        """What the rule says."""
+        """What the inner rule reads at a distance."""
         return self.rule.loss_at(distance, launched)
 
     def remaining(self, account: Account) -> Remaining:
-        """What the rule says."""
+        """What remains under the inner rule."""
         return self.rule.remaining(account)
 
     def used(self, account: Account, parts: int) -> int | None:
-        """What the rule says."""
+        """How much of its budget the inner rule has used."""
         return self.rule.used(account, parts)
 
     def certificate(self, account: Account) -> Certificate:
-        """The rule's own."""
+        """The certificate of the inner rule."""
         return self.rule.certificate(account)
 
 
@@ -91,7 +91,7 @@ class Converted(RestatedRule, Value, frozen=True):
         return loss if self.delta else loss.as_pure()
 
     def promise(self, relation: Relation) -> Certificate:
-        """The rule's promise, converted."""
+        """The inner rule's promise, and its conversion."""
         return Certificate(
             f"{self.bound(relation)!r}: what {self.rule.bound(relation)!r} implies at delta = "
             f"{format_number(self.delta)}",

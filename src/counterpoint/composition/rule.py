@@ -145,7 +145,7 @@ class Rule(Tagged):
 
     def remaining(self, account: Account) -> Remaining:
         """The largest pure loss that would still be admitted, and the delta left; `NotAllowed` without a budget."""
-        raise NotAllowed(f"{type(self).__name__} has no budget that something could remain of")
+        raise NotAllowed(f"{type(self).__name__} has no budget, so nothing remains of one")
 
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
         """What these launches have lost between data at a distance: a chain of `distance` pairs of neighbours.
@@ -220,15 +220,15 @@ class Exhausted(Rule, Value, frozen=True):
 
     @property
     def interaction(self) -> Interaction:
-        """As it was claimed."""
+        """How a composition under the lost rule interacts."""
         return self.rule.interaction
 
     def start(self) -> Account:
-        """The rule's account."""
+        """The account of the lost rule."""
         return self.rule.start()
 
     def admit(self, account: Account, claim: Claim) -> NoReturn:
-        """Nothing more."""
+        """Refuse every launch."""
         raise BudgetExceeded(
             "the record of what was charged here was lost with its disk, so all of the budget counts as spent: answers "
             "on record can be read, and nothing more is launched. A new budget for this data is a new session, whose "
@@ -238,11 +238,11 @@ class Exhausted(Rule, Value, frozen=True):
         )
 
     def charge(self, account: Account, claim: Claim) -> NoReturn:
-        """Nothing more, also of a list of launches."""
+        """Refuse every list of launches."""
         self.admit(account, claim)
 
     def loss(self, account: Account) -> Loss:
-        """All that was promised."""
+        """The whole promise of the lost rule."""
         return self._whole
 
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
@@ -250,7 +250,7 @@ class Exhausted(Rule, Value, frozen=True):
         return self._whole.group(distance)
 
     def remaining(self, account: Account) -> Remaining:
-        """Nothing."""
+        """Nothing remains."""
         return _NOTHING
 
     def used(self, account: Account, parts: int) -> int | None:
@@ -258,15 +258,15 @@ class Exhausted(Rule, Value, frozen=True):
         return None if self.rule.used(account, parts) is None else parts
 
     def bound(self, relation: Relation) -> Loss:
-        """As it was claimed, before and after."""
+        """The bound of the lost rule, which still holds."""
         return self.rule.bound(relation)
 
     def promise(self, relation: Relation) -> Certificate:
-        """As it was claimed."""
+        """The promise of the lost rule, which still holds."""
         return self.rule.promise(relation)
 
     def charges(self, relation: Relation) -> tuple[Charge, ...]:
-        """As it was claimed."""
+        """The launches that the lost rule was a postprocessing of."""
         return self.rule.charges(relation)
 
     def certificate(self, account: Account) -> Certificate:

@@ -95,7 +95,7 @@ class Slots(Rule, Value, frozen=True):
         return f"Slots({', '.join(f'{count} x {loss!r}' for loss, count in self.slots)})"
 
     def start(self) -> FreeSlots:
-        """All slots are free."""
+        """The account in which every slot is free."""
         return FreeSlots(self.slots)
 
     def admit(self, account: Account, claim: Claim) -> FreeSlots:

@@ -69,11 +69,11 @@ class PureSum(Accumulator, Value, frozen=True):
 
     @property
     def total(self) -> PureDP:
-        """The sum."""
+        """The sum as a loss."""
         return PureDP(self.epsilon)
 
     def headroom(self, budget: Loss) -> Fraction:
-        """What is left, exactly."""
+        """The epsilon that the budget has left, exactly."""
         (epsilon,) = self._limits(budget, PureDP)
         return max(ZERO, epsilon - self.epsilon)
 
@@ -119,7 +119,7 @@ class ZCDPSum(Accumulator, Value, frozen=True):
 
     @property
     def total(self) -> zCDP:
-        """The sum."""
+        """The sum as a loss."""
         return zCDP(self.rho)
 
     def headroom(self, budget: Loss) -> Fraction:

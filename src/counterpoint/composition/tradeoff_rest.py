@@ -151,5 +151,5 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
 
     def largest_fitting(self, budget: Loss) -> Loss:
-        """What is left, itself."""
+        """The curve that is left."""
         return TradeOff(curves.NO_LOSS) if self.left is None else self.left

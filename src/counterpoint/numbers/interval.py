@@ -268,7 +268,7 @@ class Interval:
         return power
 
     def exp(self) -> "Interval":
-        """E to this power."""
+        """E to the power of every number in the interval."""
         lower, upper = self._rising(exp, self.precision)
         return Interval(max(lower, _ZERO), upper, self.precision)
 

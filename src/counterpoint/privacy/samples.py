@@ -74,7 +74,7 @@ class Sample(Tagged, Value, frozen=True):
 
     @classmethod
     def drawn(cls, rate: Fraction, coins: Coins) -> "Sample":
-        """A new sample."""
+        """Draw the secret key of a new sample."""
         return cls(rate, SampleKey(coins.integer(2**_BITS)))
 
     @property

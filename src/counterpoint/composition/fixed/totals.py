@@ -148,7 +148,7 @@ class Total(Composed, Value, frozen=True):
 
     @property
     def loss(self) -> Loss:
-        """The amount."""
+        """The loss of its own measure that this total is."""
         return self.amount
 
     @property

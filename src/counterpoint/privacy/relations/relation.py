@@ -137,11 +137,11 @@ class Predicate(Relation):
 
     @property
     def symmetric(self) -> bool:
-        """As declared."""
+        """Whether the predicate was declared symmetric."""
         return self._symmetric
 
     def begin(self) -> Progress:
-        """No pairs yet."""
+        """The empty list of pairs."""
         return ()
 
     def check(self, progress: Progress, left: Message, right: Message) -> Progress:
@@ -156,7 +156,7 @@ class Predicate(Relation):
         return self.check(progress, left, right)
 
     def within(self, other: Relation) -> bool:
-        """Only in itself."""
+        """Whether the other is this very predicate."""
         return other is self
 
 

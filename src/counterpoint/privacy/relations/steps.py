@@ -209,7 +209,7 @@ class FirstMessage(Relation, Value, frozen=True):
         return True
 
     def begin(self) -> Progress:
-        """No message yet."""
+        """The progress before the first message."""
         return "first"
 
     def _advance(self, progress: Progress, left: Message, right: Message, distance: Gap) -> Progress:
