@@ -1,27 +1,14 @@
-"""Uniform integers and tosses of rational or irrational chance, exact.
+"""Uniform integers, and tosses of rational or irrational chance: exact, without floating point.
 
-Deciding an event of irrational probability exactly, by comparing integers.
-
-A uniform number lies below p if its first `width` binary digits, as an integer, lie below floor(p 2^width),
-and above p if they lie above; if the two are equal, further digits decide. Interval arithmetic certifies the
-floor: the chances used here are e^-x, 1 - e^-x and 1/(1 + e^x) for rational x, transcendental unless x = 0
-(Lindemann-Weierstrass) and exact if x = 0, so enough digits always tell between which integers p 2^width
-lies.
-
->>> from fractions import Fraction
->>> Chance(odds, Fraction(0)).floor(8), Chance(survival, Fraction(1)).floor(8)
-(128, 94)
-
-Uniform integers and tosses of rational chance, one at a time and as vectors; exact, without floating point.
-
-An integer below n is drawn by rejection: the rounds that takes say nothing about the value. A toss of chance p compares
-the first 64 binary digits of a uniform number with those of p; where they are equal, which happens once in 2^64 times,
-what is left of p is the chance of what is left of the number.
+A toss compares the binary digits of a uniform number with those of the chance, as many as it takes to tell. For an
+irrational chance, interval arithmetic certifies them (`Chance`).
 
 >>> uniforms(6, 5, Keystream(bytes(32)))
 array([3, 5, 5, 5, 1])
 >>> tosses(Fraction(1, 3), 4, Keystream(bytes(32))).tolist()
 [False, True, True, False]
+>>> Chance(odds, Fraction(0)).floor(8), Chance(survival, Fraction(1)).floor(8)
+(128, 94)
 """
 
 from collections.abc import Callable, Sequence
@@ -58,6 +45,12 @@ def odds(x: Interval) -> Interval:
 @dataclass(frozen=True, slots=True)
 class Chance:
     """The probability `law(at)`, one of the three above at a rational point that is not negative.
+
+    A uniform number lies below p if its first `width` binary digits, as an integer, lie below floor(p 2^width),
+    and above p if they lie above; if the two are equal, further digits decide. Interval arithmetic certifies the
+    floor: the chances used here are e^-x, 1 - e^-x and 1/(1 + e^x) for rational x, transcendental unless x = 0
+    (Lindemann-Weierstrass) and exact if x = 0, so enough digits always tell between which integers p 2^width
+    lies.
 
     >>> Chance(survival, Fraction(800)).floor(64)
     0
@@ -137,7 +130,10 @@ def uniform(n: int, stream: Keystream) -> int:
 
 
 def uniforms(n: int, size: int, stream: Keystream) -> Integers:
-    """`size` independent integers, each one of 0, ..., n - 1."""
+    """`size` independent integers, each one of 0, ..., n - 1.
+
+    By rejection: how many rounds that takes says nothing about the values.
+    """
     width = (n - 1).bit_length()
     if width > _FITS:
         return np.array([uniform(n, stream) for _ in range(size)], dtype=object)
@@ -150,7 +146,11 @@ def uniforms(n: int, size: int, stream: Keystream) -> Integers:
 
 
 def tosses(chance: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Flags:
-    """`size` independent truth values, each True with this chance."""
+    """`size` independent truth values, each True with this chance.
+
+    The first 64 binary digits of a uniform number are compared with those of the chance; where they are equal, which
+    happens once in 2^64 times, what is left of the chance is that of what is left of the number.
+    """
     if chance == 1:
         return np.ones(size, dtype=np.bool_)
     threshold, rest = divmod(chance * 2**width, 1)

@@ -1,12 +1,10 @@
-"""Every outcome of a function of coins, with its exact probability.
+"""EnumeratedCoins: run a function of coins over every outcome, with its exact probability.
 
-EnumeratedCoins: run a function of coins over every outcome, with its probability.
-
-The function is run again and again, each time along another path of outcomes. Probabilities are exact rationals
-where the law is rational (bernoulli, integer, logistic at 0); others are rounded to about 60 digits and the total of
-what that may be off is reported as `error`. An infinite support is cut where its tail holds at most `cut`; cut
-outcomes are dropped, never lumped onto others, and their mass is reported. Sub-experiments (`call`) on plain data
-are computed once and remembered.
+The function is run again and again, each time along another path of outcomes. Probabilities are exact rationals where
+the law is rational (bernoulli, integer, logistic at 0); others are certified, rounded to about 60 digits, and `error`
+bounds by how much they are off in all. An infinite support is cut symmetrically where its tail holds at most `cut`; cut
+outcomes are dropped, never lumped onto others, and their mass is reported. Sub-experiments (`call`) on plain data are
+computed once and remembered.
 
 An experiment must be a function of its coins. Each run is therefore repeated on the same outcomes, in the reverse
 order: one that tosses coins of its own, reads a clock or counts its runs comes out differently, and is refused.
@@ -16,14 +14,6 @@ order: one that tosses coins of its own, reads a clock or counts its runs comes 
 [(0, '1/4'), (1, '1/2'), (2, '1/4')]
 >>> law.error, law.cut
 (Fraction(0, 1), Fraction(0, 1))
-
-The exact laws behind the coins, as finite lists of outcomes with certified probabilities.
-
-Discrete Laplace: P[z] = (1-q)/(1+q) q^|z| with q = e^(-1/scale). Discrete Gaussian: P[z] proportional to
-e^(-z^2/(2 sigma2)) (Canonne et al. 2020). Rounded normal: P[z] is the chance that N(0, sigma2) lies between z - 1/2 and
-z + 1/2. All are cut symmetrically where the tail that is left out holds at most a given mass. Probabilities are
-rationals rounded to about 60 digits, with the sum of what they are off.
-
 >>> options = laplace_options(Fraction(1), Fraction(1, 100))
 >>> [z for z, _ in options.outcomes], options.error < Fraction(1, 10**50)
 ([0, 1, -1, 2, -2, 3, -3, 4, -4], True)

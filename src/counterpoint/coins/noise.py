@@ -1,42 +1,14 @@
-"""Exact discrete Laplace, geometric, Gaussian and rounded normal noise.
+"""Exact discrete Laplace, geometric, Gaussian and rounded normal noise, in integers.
 
-Exact discrete Laplace noise in integers, with work that does not depend on the value drawn.
-
-If G and G' are independent with P[G = k] proportional to e^(-k/scale), then G - G' is discrete Laplace
-(Inusah and Kozubowski 2006). As e^(-k/scale) is a product over the binary digits of k, the digits of G are
-independent: digit i is 1 with probability 1/(1 + e^(2^i/scale)), one random word and one comparison. Beyond
-the kept digits it only matters how often G passed 2^digits: each time with probability e^(-2^digits/scale).
-
-The work is the same for every value, but a word equal to its threshold, one in 2^32, needs more digits.
+Laplace and geometric noise is drawn by binary digits, with the same work for every value (`discrete_laplace`); discrete
+Gaussian and rounded normal noise by cells (`cells.py`).
 
 >>> from fractions import Fraction
 >>> from counterpoint.coins.keystream import Keystream
 >>> discrete_laplace(Fraction(10), 5, Keystream(bytes(32)))
 array([ 5, 18,  4,  7, 20])
-
-Exact discrete Gaussian noise in integers: P[z] proportional to e^(-z^2/(2 sigma2)).
-
-Drawn by cells (`cells.py`). With g = (n^2 - m^2)/(2 sigma2), 1 - P[n]/P[m] is 1 - e^-g, which
-exceeds g - g^2/2.
-
->>> from fractions import Fraction
->>> from counterpoint.coins.keystream import Keystream
->>> discrete_gaussian(Fraction(100), 5, Keystream(bytes(32)))
-array([  5,   2,  13, -10,   6])
-
-Exact rounded normal noise in integers: P[n] is the chance that N(0, sigma2) lies between n - 1/2 and n + 1/2.
-
-Drawn by cells (`cells.py`).
-
-Proof that 1 - P[n]/P[m] lies between g - g/(4 sigma2) - g^2/2 and 1 - e^-g, with g = (n^2 - m^2)/(2 sigma2): P[n] is
-e^(-n^2/(2 sigma2)) times h(n), the mean of cosh(n u/sigma2) e^(-u^2/(2 sigma2)) over |u| < 1/2, which grows with |n|;
-the derivative of log h is at most tanh(n/(2 sigma2))/(2 sigma2) <= n/(4 sigma2^2), so that log h(n) - log h(m) <=
-g/(4 sigma2).
-
->>> from fractions import Fraction
->>> from counterpoint.coins.keystream import Keystream
->>> rounded_normal(Fraction(100), 5, Keystream(bytes(32)))
-array([  5,   2,  13, -10,   6])
+>>> discrete_gaussian(Fraction(100), 5, Keystream(bytes(32))), rounded_normal(Fraction(100), 5, Keystream(bytes(32)))
+(array([  5,   2,  13, -10,   6]), array([  5,   2,  13, -10,   6]))
 """
 
 import math
@@ -68,7 +40,15 @@ _FITS = 62
 
 
 def discrete_laplace(scale: Fraction, size: int, stream: Keystream, width: int = WIDTH) -> Integers:
-    """`size` independent integers z, each with probability proportional to e^(-|z|/scale)."""
+    """`size` independent integers z, each with probability proportional to e^(-|z|/scale).
+
+    If G and G' are independent with P[G = k] proportional to e^(-k/scale), then G - G' is discrete Laplace
+    (Inusah and Kozubowski 2006). As e^(-k/scale) is a product over the binary digits of k, the digits of G are
+    independent: digit i is 1 with probability 1/(1 + e^(2^i/scale)), one random word and one comparison. Beyond
+    the kept digits it only matters how often G passed 2^digits: each time with probability e^(-2^digits/scale).
+
+    The work is the same for every value, but a word equal to its threshold, one in 2^32, needs more digits.
+    """
     law = geometric(scale, width)
     chunks = (law.differences(count, stream) for count in law.chunks(size))
     drawn = next(chunks)
@@ -234,7 +214,11 @@ def one_gaussian(sigma2: Fraction, stream: Keystream, width: int = WIDTH) -> int
 
 @dataclass(frozen=True, slots=True)
 class DiscreteGaussian:
-    """The law, as `cells.Falling`."""
+    """The law, as `cells.Falling`.
+
+    P[z] is proportional to e^(-z^2/(2 sigma2)). With g = (n^2 - m^2)/(2 sigma2), 1 - P[n]/P[m] is 1 - e^-g, which
+    exceeds g - g^2/2.
+    """
 
     sigma2: Fraction
     bits: int
@@ -283,7 +267,15 @@ def one_rounded_normal(sigma2: Fraction, stream: Keystream, width: int = WIDTH) 
 
 @dataclass(frozen=True, slots=True)
 class RoundedNormal:
-    """The law, as `cells.Falling`."""
+    """The law, as `cells.Falling`.
+
+    P[n] is the chance that N(0, sigma2) lies between n - 1/2 and n + 1/2.
+
+    Proof that 1 - P[n]/P[m] lies between g - g/(4 sigma2) - g^2/2 and 1 - e^-g, with g = (n^2 - m^2)/(2 sigma2): P[n]
+    is e^(-n^2/(2 sigma2)) times h(n), the mean of cosh(n u/sigma2) e^(-u^2/(2 sigma2)) over |u| < 1/2, which grows with
+    |n|; the derivative of log h is at most tanh(n/(2 sigma2))/(2 sigma2) <= n/(4 sigma2^2), so that log h(n) - log h(m)
+    <= g/(4 sigma2).
+    """
 
     sigma2: Fraction
     bits: int

@@ -1,21 +1,12 @@
-"""Production coins on a keystream, and predictable ones for tests.
+"""The coins of production, exact laws drawn from a ChaCha20 keystream; and predictable ones for tests.
 
-SecureCoins: the coins of production, exact laws drawn from a ChaCha20 keystream.
-
-Keyed by the operating system, or for replay by a 32-byte seed: the same seed gives the same draws, on every
-machine and whatever else is drawn elsewhere. No floating point lies between the random bits and the integers.
+`SecureCoins` are keyed by the operating system, or for replay by a 32-byte seed: the same seed gives the same draws, on
+every machine and whatever else is drawn elsewhere. No floating point lies between the random bits and the integers.
 Noise from a keyed stream cipher makes privacy computational: it holds against adversaries that cannot break ChaCha20.
 
->>> from counterpoint.coins import SecureCoins
+>>> from counterpoint.coins import SecureCoins, SeededCoins
 >>> SecureCoins(seed=bytes(32)).discrete_laplace(10, size=5)
 array([ 5, 18,  4,  7, 20])
-
-SeededCoins: coins for tests and examples, which anyone who knows the small seed can predict.
-
-Never ship these: an adversary who guesses the seed subtracts the noise. In production use `SecureCoins()`, and for the
-replay of one request `SecureCoins(seed)` with 32 secret bytes.
-
->>> from counterpoint.coins import SeededCoins
 >>> SeededCoins(7).discrete_laplace(10) == SeededCoins(7).discrete_laplace(10)
 True
 """
@@ -206,6 +197,10 @@ def _lie(epsilon: Fraction) -> tuple[Chance, int]:
 
 class SeededCoins(SecureCoins):
     """The same laws and the same code as `SecureCoins`, keyed by a hash of a small number or of any bytes.
+
+    For tests and examples: anyone who knows the small seed can predict them. Never ship these: an adversary who guesses
+    the seed subtracts the noise. In production use `SecureCoins()`, and for the replay of one request
+    `SecureCoins(seed)` with 32 secret bytes.
 
     >>> SeededCoins(7)
     SeededCoins(keyed by a seed)

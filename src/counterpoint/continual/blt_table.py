@@ -1,18 +1,10 @@
-"""Generated buffers, by horizon and endless.
+"""Generated buffers of the matrices for counters under zCDP: `TABLE` by horizon, `ENDLESS` without one.
 
-Buffers for counters under zCDP, by the binary logarithm of the horizon: made by docs/make_blt.py.
+A buffer is (m, s, p, q): it decays by 1 - m/2^s a step, and weighs p/2^q. `TABLE` has them by the binary logarithm of
+the horizon, made by docs/make_blt.py; `ENDLESS` is made by docs/make_endless_blt.py.
 
-A buffer is (m, s, p, q): it decays by 1 - m/2^s a step, and weighs p/2^q.
-
->>> sorted(TABLE)[-1], TABLE[2]
-(40, ((195, 9, 133, 8),))
-
-Buffers for counters under zCDP without a horizon: made by docs/make_endless_blt.py.
-
-A buffer is (m, s, p, q): it decays by 1 - m/2^s a step, and weighs p/2^q.
-
->>> len(ENDLESS)
-6
+>>> sorted(TABLE)[-1], TABLE[2], len(ENDLESS)
+(40, ((195, 9, 133, 8),), 6)
 """
 
 TABLE: dict[int, tuple[tuple[int, int, int, int], ...]] = {

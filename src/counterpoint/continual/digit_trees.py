@@ -1,6 +1,7 @@
-"""The plain k-ary tree: kept only for MonotoneHistogram until it has a law for tree_noise.
+"""Noise of k-ary trees under pure privacy, for the totals of a `MonotoneHistogram` alone.
 
-Trees over time for counting: balanced k-ary digits, and which nodes a count is made of.
+Other counters have the smaller noise of `tree_noise.py`; a histogram's error bound needs the law of the worst noise at
+any time, which only this one has.
 
 A time t is written with h digits of an odd base k, each from -(k-1)/2 to (k-1)/2. Read from the top, the digits walk
 from 0 to t: a digit d of level j adds the next d nodes of k^j steps each, or takes the last |d| away again, which may
@@ -11,16 +12,6 @@ each step before t once and every other step not at all, net. That halves the la
 >>> tree = Tree(arity=5, height=2)
 >>> tree.reach, tree.digits(9)  # 9 = 2*5 - 1
 (12, (-1, 2))
-
-Noise of trees under pure privacy: that of the nodes which a time's digits name on a tree.
-
-New counters have the smaller noise of `tree_noise.py`. Counters that ledgers hold go on with this one, and so
-do the totals of a `MonotoneHistogram`. `digit_trees.py` has the digits.
-
-With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total is
-kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a later
-one could, so what is drawn depends on the times of the asks alone. `DigitTreeCounter` has the proof.
-
 >>> noise = DigitTreeNoise(epsilon=Fraction(1), reach=1, horizon=2**10, width=1)
 >>> noise.epoch(549).tree, noise.deviation(549)
 (Tree(arity=13, height=3), 12.669186901005808)
@@ -183,7 +174,12 @@ class DigitTreeState(State, Value, frozen=True):
 
 
 class DigitTreeNoise(NamedTuple):
-    """The noise of `width` counters at once, whose inputs move by at most `reach` in L1 norm, in all."""
+    """The noise of `width` counters at once, whose inputs move by at most `reach` in L1 norm, in all.
+
+    With a horizon there is one tree; without one, a tree for each of ever longer epochs, of which only the noisy total
+    is kept (the idea of Chan et al. 2011). A node's noise is drawn at the first ask that needs it and kept while a
+    later one could, so what is drawn depends on the times of the asks alone. `DigitTreeCounter` has the proof.
+    """
 
     epsilon: Fraction
     reach: int

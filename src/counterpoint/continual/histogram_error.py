@@ -1,6 +1,4 @@
-"""How far off a monotone histogram is, and the noises that make it least.
-
-How far off a monotone histogram is: by the laws of its noises together (theory, Monotone histograms).
+"""How far off a monotone histogram is, by the laws of its noises together (theory, Monotone histograms); its totals.
 
 With hit j an interval begins in which the function of the noisy histogram is answered. When the function has risen by r
 since, as the sparse vector sees it, the answer is too low by r + V at most, where -V is the least noise in the totals,
@@ -13,16 +11,6 @@ noise in the totals at the hit before that. An answer is too high by the largest
 >>> noises = HistogramNoises((Fraction(6), Fraction(12)), Fraction(3), DigitTreeCounter(Fraction(1, 3), width=1))
 >>> [histogram_error(noises, Fraction(1, 10), Heights(160, 65), t=600, hits=hits, width=1) for hits in (0, 1, 2)]
 [158, 246, 331]
-
-The noises of a monotone histogram: what they stay within, but for a chance beta, and which totals have the least.
-
-l(i) = ln(4 pi^2 i^2 / (6 beta)) (theory, Counters, after Henzinger et al. 2024, sec. 7): noises numbered 1, 2, 3, ...
-that each stay within scale * l(i) all do but for beta/4, as the sum of 1/i^2 is pi^2/6. There are four kinds of them:
-on thresholds, on comparisons, in checks and in totals.
-
->>> once = float(log_odds(Fraction(1, 20), 1))
->>> round(once, 3), round(float(log_odds(Fraction(1, 20), 10)) - once, 3)  # + 2 ln 10
-(4.88, 4.605)
 """
 
 from collections.abc import Sequence
@@ -56,6 +44,14 @@ def log_odds(beta: Fraction, i: int) -> Fraction:
 
     Discrete Laplace noise of this scale goes beyond m = ceil(scale * this) with probability 2 q^(m+1)/(1+q) <= q^m,
     q = e^(-1/scale): at most 6 beta / (4 pi^2 i^2).
+
+    Noises numbered 1, 2, 3, ... that each stay within scale * l(i), l(i) this number, all do so except with probability
+    beta/4, as the sum of 1/i^2 is pi^2/6 (theory, Counters, after Henzinger et al. 2024, sec. 7). There are four kinds
+    of them: on thresholds, on comparisons, in checks and in totals.
+
+    >>> once = float(log_odds(Fraction(1, 20), 1))
+    >>> round(once, 3), round(float(log_odds(Fraction(1, 20), 10)) - once, 3)  # + 2 ln 10
+    (4.88, 4.605)
     """
     return Fraction(precision(25)(_ABOVE * i * i / beta).log().upper)
 

@@ -1,12 +1,10 @@
-"""Composites: mechanisms made of mechanisms, with a guarantee that is derived.
-
-See Henzinger et al. 2024, sec. 6, Thm 6.1, Cor 6.6.
+"""Composites: mechanisms made of mechanisms, with a derived guarantee (Henzinger et al. 2024, sec. 6, Cor 6.6).
 
 A composite is a program. It launches sub-mechanisms in declared parts, sends them private values and public parameters
 and reads their answers. Raw inputs reach it as `Secret`s, so that running it checks what Henzinger et al. 2024, Def 6.5
 asks: which part it asks (destination) and what it answers (response) cannot depend on them. What is left is that
 neighbouring inputs give neighbouring sub-inputs, part by part, as declared (f -> f'): `verify.two_worlds` checks that
-on examples. Its loss is composed from its parts (`structure.py`). It tosses no coins of its own: randomness is a
+on examples. Its loss is composed from its parts (`composite_parts.py`). It tosses no coins of its own: randomness is a
 sub-mechanism of loss 0 (`Dice`). Its state, own memory and sub-states alike, is plain data; what it has replaced is not
 in it.
 

@@ -1,6 +1,4 @@
-"""Pay only for wrong guesses; on linear queries, too.
-
-Guess and check: the analyst guesses, and pays only for guesses that are wrong (Lyu 2022, Alg 1, Thm 5).
+"""Guess and check: the analyst guesses, and pays only for guesses that are wrong (Lyu 2022, Alg 1, Thm 5).
 
 A sparse vector watches how far each value is from its guess; where that reaches the margin, a Laplace mechanism answers
 with the value itself. What the analyst asks next depends on those answers, so the two run interleaved: their privacy
@@ -18,21 +16,6 @@ algorithms of Zhu and Wang lacked (Lyu 2022, Remark 2, Thm 2).
 (('PASS', None), 'WRONG', True)
 >>> mechanism.claim.loss
 PureDP(4)
-
-Guess and check on linear queries: the answer is a weighted sum over the cells of a histogram.
-
-A linear query gives every cell of a public universe a public weight, a whole number from 0 to `steps`. Its private part
-is the histogram itself, whose cells are weighed and added up inside, or the weighted sum, if it has been computed
-already. A change of L1 norm s in the histogram moves the sum by at most s * steps, which is what the check is for.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> checks = GuessAndCheck(epsilon=1, margin=20, wrong=2)
->>> mechanism, coins = LinearGuessAndCheck(checks, universe=3), SeededCoins(1)
->>> state = mechanism.start(coins)
->>> state, answer = mechanism.step(state, Ask(LinearGuess((1, 0, 1), guess=500), private=(300, 7, 200)), coins)
->>> answer, mechanism.claim.loss
-(('PASS', None), PureDP(4))
 """
 
 from fractions import Fraction
@@ -271,6 +254,20 @@ class Weighing(Own, Value, frozen=True):
 
 class LinearGuessAndCheck(Composite, Value, frozen=True):
     """Guess and check of weighted sums over `universe` cells; it costs what the checks cost.
+
+    A linear query gives every cell of a public universe a public weight, a whole number from 0 to `steps`. Its private
+    part is the histogram itself, whose cells are weighed and added up inside, or the weighted sum, if it has been
+    computed already. A change of L1 norm s in the histogram moves the sum by at most s * steps, which is what the check
+    is for.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> checks = GuessAndCheck(epsilon=1, margin=20, wrong=2)
+    >>> mechanism, coins = LinearGuessAndCheck(checks, universe=3), SeededCoins(1)
+    >>> state = mechanism.start(coins)
+    >>> state, answer = mechanism.step(state, Ask(LinearGuess((1, 0, 1), guess=500), private=(300, 7, 200)), coins)
+    >>> answer, mechanism.claim.loss
+    (('PASS', None), PureDP(4))
 
     >>> LinearGuessAndCheck(GuessAndCheck(1, 20), universe=2).accepts(Ask(LinearGuess((1, 2), 0), private=(3, 4)))
     False

@@ -1,33 +1,10 @@
-"""Tails of weighted sums of Laplace noises.
+"""Tails of sums of independent discrete Laplace noises with weights: two bounds, and the exact variance.
 
-Sums of independent discrete Laplace noises: their exact variance, and a bound that needs no more than that.
-
-`laplace_tails.py` bounds a sum from nearer, by all of its weights. This bound is for sums of which only the squares of
-the weights are known, and for the thresholds of a `MonotoneHistogram`, which ledgers hold.
-
-With q = e^(-1/scale) a discrete Laplace draw has variance 2q/(1-q)^2 and, for |l| < 1/scale, E e^(lX) =
-(1-q)^2/((1-q e^l)(1-q e^-l)). By Markov's inequality on e^(lX) and symmetry, P[|X| >= x] <= 2 e^(-lx) E e^(lX) for the
-sum X too, whose E e^(lX) is the product (Chernoff). So |X| < x except with probability beta, for every l at
-x = (ln(2/beta) + sum of ln E e^(lX))/l. The l is searched for; whichever is taken, the bound holds, rounded up.
-
-Noises may have weights c with |c| <= 1: their variance has the factor c^2, and ln E e^(lcX) <= c^2 ln E e^(lX). For
-ln E e^(lX) is a convex function of l^2 that is 0 at 0: cosh l is convex in l^2, by its series, and -ln(1 + q^2 - 2 q y)
-convex and growing in y. So a number of draws may be a sum of squared weights, and need not be whole.
+`sum_within` uses all scales and weights, and comes within a hundredth of the truth. `limit_of_sum` (Chernoff) needs
+only the squares of the weights; the thresholds of a `MonotoneHistogram` rest on it.
 
 >>> deviation_of_sum([(Fraction(3), 18)]), bound_of_sum([(Fraction(3), 18)], Fraction("0.95"))
 (17.916935939641977, 51)
-
-The tail of a weighted sum of discrete Laplace noises, from above, by inverting its Laplace transform on a grid.
-
-Let S be the sum, W an independent N(0, s^2), Y = S + W and M(z) = E e^(zY). For l > 0 the function
-h(y) = e^(ly) P[Y > y] has the Fourier transform M(l + iu)/(l + iu), so by Poisson summation
-
-    sum over all k of h(y + 2 pi k/d) = d/(2 pi) sum over all j of e^(-ijdy) M(l + ijd)/(l + ijd).
-
-No h is negative: whatever d and l are, the right side is at least h(y), and e^(-ly) times it at least P[Y > y]. W
-makes the terms vanish, so that a few thousand are enough, with a bound on the others; and as S and W are independent,
-P[S >= x] <= P[Y > x - 3s]/P[W > -3s]. Every approximation is by a number that is too large (theory, Counters).
-
 >>> three, half = (Fraction(3), Fraction(1), 18), (Fraction(3), Fraction(1, 2), 4)
 >>> sum_within([three], Fraction("0.05"), Fraction(1)), sum_within([three, half], Fraction("0.05"), Fraction(1))
 (35, 36)
@@ -101,6 +78,15 @@ def limit_of_sum(parts: Sequence[Part], probability: Fraction) -> Fraction:
 
     0 if there is no noise.
 
+    With q = e^(-1/scale) a discrete Laplace draw has variance 2q/(1-q)^2 and, for |l| < 1/scale, E e^(lX) =
+    (1-q)^2/((1-q e^l)(1-q e^-l)). By Markov's inequality on e^(lX) and symmetry, P[|X| >= x] <= 2 e^(-lx) E e^(lX) for
+    the sum X too, whose E e^(lX) is the product (Chernoff). So |X| < x except with probability beta, for every l at x =
+    (ln(2/beta) + sum of ln E e^(lX))/l. The l is searched for; whichever is taken, the bound holds, rounded up.
+
+    Noises may have weights c with |c| <= 1: their variance has the factor c^2, and ln E e^(lcX) <= c^2 ln E e^(lX). For
+    ln E e^(lX) is a convex function of l^2 that is 0 at 0: cosh l is convex in l^2, by its series, and -ln(1 + q^2 - 2
+    q y) convex and growing in y. So a number of draws may be a sum of squared weights, and need not be whole.
+
     >>> float(limit_of_sum([(Fraction(3), Fraction(1, 4))], Fraction("0.95")))
     13.4...
     """
@@ -157,6 +143,22 @@ def sum_within(terms: Iterable[Term], fails: Fraction, gap: Fraction) -> int:
     """A whole m such that the sum reaches m + gap in absolute value with a chance of at most `fails`.
 
     It is the least, or a hundredth above it; 0 if there is no noise.
+
+    From above, by inverting the Laplace transform of the sum on a grid.
+
+    Let S be the sum, W an independent N(0, s^2), Y = S + W and M(z) = E e^(zY). For l > 0 the function
+    h(y) = e^(ly) P[Y > y] has the Fourier transform M(l + iu)/(l + iu), so by Poisson summation
+
+        sum over all k of h(y + 2 pi k/d) = d/(2 pi) sum over all j of e^(-ijdy) M(l + ijd)/(l + ijd).
+
+    No h is negative: whatever d and l are, the right side is at least h(y), and e^(-ly) times it at least P[Y > y]. W
+    makes the terms vanish, so that a few thousand are enough, with a bound on the others; and as S and W are
+    independent, P[S >= x] <= P[Y > x - 3s]/P[W > -3s]. Every approximation is by a number that is too large (theory,
+    Counters).
+
+    >>> three, half = (Fraction(3), Fraction(1), 18), (Fraction(3), Fraction(1, 2), 4)
+    >>> sum_within([three], Fraction("0.05"), Fraction(1)), sum_within([three, half], Fraction("0.05"), Fraction(1))
+    (35, 36)
     """
     used = tuple(sorted((scale, abs(weight), count) for scale, weight, count in terms if weight and count))
     if not used or fails >= 1:

@@ -1,11 +1,10 @@
-"""Which keys there are, for one key per unit and for several.
-
-Partition selection: which keys there are, released privately (Desfontaines et al. 2022, Thm 1).
+"""Partition selection: which keys a table has, released privately (Desfontaines et al. 2022, Thm 1).
 
 Which cities occur in a table is itself private: a city with one inhabitant reveals that one. `PartitionSelection` takes
 the number of units of each key, which is a `Tally`, and releases each key with the largest chance that
-(epsilon, delta) leaves it: next to nothing where one unit stands behind it, next to certainty where many do. A key
-without units is never released, as it is not in the tally; delta pays for the first unit, which brings it in.
+(epsilon, delta) allows: almost never where one unit has the key, almost surely where many do. A key without units is
+never released, as it is not in the tally; delta pays for the first unit, which adds it. `GaussianSelection` is for
+units that have several keys.
 
 >>> from counterpoint import PartitionSelection
 >>> from counterpoint.coins import SeededCoins
@@ -15,23 +14,6 @@ without units is never released, as it is not in the tally; delta pays for the f
 >>> cities = Tally((("Paris", 900), ("Rome", 4000), ("Ys", 1)))
 >>> select.step(select.start(coins), Ask(private=cities), coins)
 (None, ('Paris', 'Rome'))
-
-Partition selection with Gaussian noise: for units that have several keys (theory, Selecting keys).
-
-`PartitionSelection` divides epsilon and delta by the number r of keys of a unit. Normal noise on the count of each key
-and one threshold for all pay for the square root of r instead, so that from r = 3 on fewer units are enough for a key.
-A key without units is never released: the threshold keeps a unit's new keys out, but for a chance of delta.
-
->>> from counterpoint import PartitionSelection
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask, GaussianSelection
->>> from counterpoint.privacy.secret import Tally
->>> select, coins = GaussianSelection(epsilon=1, delta=1e-6), SeededCoins(7)
->>> cities = Tally((("Paris", 900), ("Rome", 4000), ("Ys", 1)))
->>> select.step(select.start(coins), Ask(private=cities, sensitivity=8, squared=8), coins)
-(None, ('Paris', 'Rome'))
->>> [mechanism(1, 1e-6).error(0.95, sensitivity=50) for mechanism in (PartitionSelection, GaussianSelection)]
-[772, 215]
 """
 
 from bisect import bisect_left
@@ -244,6 +226,22 @@ class GaussianSelection(Mechanism, Value, frozen=True):
 
     >>> GaussianSelection(0.5, 1e-9).claim.loss, GaussianSelection(rho=0.1, delta=1e-9).claim.loss
     (ApproxDP(0.5, 1e-9), ApproxzCDP(0.1, 1e-9))
+
+    It is for units that have several keys (theory, Selecting keys). `PartitionSelection` divides epsilon and delta by
+    the number r of keys of a unit. Normal noise on the count of each key and one threshold for all pay for the square
+    root of r instead, so that from r = 3 on fewer units are enough for a key. A key without units is never released:
+    the threshold keeps a unit's new keys out, but for a chance of delta.
+
+    >>> from counterpoint import PartitionSelection
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask, GaussianSelection
+    >>> from counterpoint.privacy.secret import Tally
+    >>> select, coins = GaussianSelection(epsilon=1, delta=1e-6), SeededCoins(7)
+    >>> cities = Tally((("Paris", 900), ("Rome", 4000), ("Ys", 1)))
+    >>> select.step(select.start(coins), Ask(private=cities, sensitivity=8, squared=8), coins)
+    (None, ('Paris', 'Rome'))
+    >>> [mechanism(1, 1e-6).error(0.95, sensitivity=50) for mechanism in (PartitionSelection, GaussianSelection)]
+    [772, 215]
     """
 
     epsilon: PositiveOrNone = default(None)

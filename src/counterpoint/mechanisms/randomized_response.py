@@ -1,7 +1,6 @@
-"""Randomized response in one step and in two; public dice.
+"""Randomized response in one step and in two, and public dice.
 
-Randomized response, in one step and in two: the universal (epsilon, delta) mechanism (Henzinger et al. 2024, Def
-2.3, Def 2.9).
+Randomized response is the universal (epsilon, delta) mechanism (Henzinger et al. 2024, Def 2.3, Def 2.9).
 
 With probability delta the bit is *exposed* (it is answered, with the fact that it is exposed); otherwise the answer is
 a noisy bit, true with probability e^epsilon/(1+e^epsilon). The papers disagree on which of top and bottom means exposed
@@ -14,19 +13,6 @@ the bit.
 >>> response, coins = RandomizedResponse(epsilon=0, delta=1), SeededCoins(1)
 >>> response.step(response.start(coins), Ask(private=1), coins)
 (None, (True, 1))
-
-Dice: the randomness of a composite, as a sub-mechanism that costs nothing (Henzinger et al. 2024, sec. 6.3, "Note").
-
-The program of a composite is deterministic, because what it does between two sub-answers must be the same in two
-neighbouring worlds. Where it wants a random number, it asks dice: their law depends on no data, so they are 0-DP, and
-when two worlds are compared on one tape of sub-answers they fall the same way in both.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> dice, coins = Dice(sides=6), SeededCoins(1)
->>> state, rolled = dice.step(dice.start(coins), Ask(), coins)
->>> 0 <= rolled < 6, dice.claim.loss
-(True, PureDP(0))
 """
 
 from fractions import Fraction
@@ -182,6 +168,11 @@ class Rolling(State, Value, frozen=True):
 
 class Dice(Mechanism, Value, frozen=True):
     """A number from 0 to sides - 1 at every ask, all equally likely and independent; PureDP(0).
+
+    The program of a composite is deterministic, because what it does between two sub-answers must be the same in two
+    neighbouring worlds. Where it needs a random number, it asks dice (Henzinger et al. 2024, sec. 6.3, "Note"): their
+    law depends on no data, so they are 0-DP, and when two worlds are compared on one tape of sub-answers, they fall the
+    same way in both.
 
     >>> Dice(2).accepts(Ask()), Dice(2).accepts(Ask(private=1))
     (True, False)

@@ -1,33 +1,13 @@
-"""How large Laplace and Gaussian noise gets.
+"""How large Laplace and Gaussian noise gets: the distance that a draw keeps, except with a given probability.
 
-How large noise gets: what a draw stays within, but for a chance that is given, and rounded against it.
-
-Every `error(probability)` of a mechanism with noise rests on these tails, which are those of the laws that are drawn:
-the distance is the least whole number that holds. Discrete Laplace and rounded normal noise have closed forms; the tail
-of discrete Gaussian noise is a sum (`discrete_gaussian.py`).
+Every `error(probability)` of a mechanism with noise rests on these tails, which are those of the laws that are drawn.
+The distance is the least whole number that holds, and rounding only makes it larger. Discrete Laplace and rounded
+normal noise have closed forms. The tail of discrete Gaussian noise is a sum: for a small sigma it is added up
+(`_summed`), for a large one it is compared with an integral (`_smooth`), and where that cannot decide, it is added up,
+too. A weighted sum of draws has nearly the tail of a normal number (`weighted_within`; theory, Counters).
 
 >>> laplace_beyond(Fraction(1), Fraction(1, 100)), gaussian_within(Fraction(1), Fraction(1, 100))
 (4, 2)
-
-The tail of discrete Gaussian noise, P[|z| > m] where P[z] is proportional to f(z) = e^(-z^2/(2 sigma2)).
-
-For a small sigma it is added up, from the far end inward (`_summed`). For a large one (`_smooth`) the sum of f over
-z > m is compared with its integral from m + 1/2 on, cell by cell: in a cell around a whole number n,
-
-    integral of f = f(n) + (f'(n + 1/2) - f'(n - 1/2))/24 + integral of f''''(x) k(x), |k| <= 1/384,
-
-which is integration by parts, four times, with k(x) = (B4(v) - B4(1/2))/24, v the fractional part of x - n and B4 the
-Bernoulli polynomial, which ranges from -1/30 to 7/240. With a = (m + 1/2)/sigma, f'''' = f He4(x/sigma)/
-sigma^4 and |He4(t)| <= t^4 + 6 t^2 + 3, the sum divided by sigma sqrt(2 pi) is
-
-    Q(a) - a phi(a)/(24 sigma2), up to ((a^3 + 9a) phi(a) + 12 Q(a))/(384 sigma2^2).
-
-The sum of all f is sigma sqrt(2 pi) (1 + 2 sum e^(-2 pi^2 sigma2 k^2)) (Poisson). Where these bounds cannot decide,
-which takes a chance within about one part in sigma2^2 of a tail, the tail is added up.
-
-A weighted sum of draws has the tail of a normal number, but for a factor and a shift that are hardly there
-(`weighted_within`; theory, Counters, has the proof).
-
 >>> gaussian_within(Fraction(1), Fraction(1, 20)), gaussian_within(Fraction(10**6), Fraction(1, 20))
 (2, 1960)
 """
@@ -171,7 +151,21 @@ def _stays_within(m: int, sigma2: Fraction, chance: Fraction) -> bool:
 
 
 def _smooth(m: int, sigma2: Fraction) -> Interval:
-    """P[|z| > m] by the integral, for a sigma2 of at least 900."""
+    """P[|z| > m] by the integral, for a sigma2 of at least 900.
+
+    The sum of f(z) = e^(-z^2/(2 sigma2)) over z > m is compared with its integral from m + 1/2 on, cell by cell: in a
+    cell around a whole number n,
+
+        integral of f = f(n) + (f'(n + 1/2) - f'(n - 1/2))/24 + integral of f''''(x) k(x), |k| <= 1/384,
+
+    which is integration by parts, four times, with k(x) = (B4(v) - B4(1/2))/24, v the fractional part of x - n and B4
+    the Bernoulli polynomial, which ranges from -1/30 to 7/240. With a = (m + 1/2)/sigma, f'''' = f He4(x/sigma)/
+    sigma^4 and |He4(t)| <= t^4 + 6 t^2 + 3, the sum divided by sigma sqrt(2 pi) is
+
+        Q(a) - a phi(a)/(24 sigma2), up to ((a^3 + 9a) phi(a) + 12 Q(a))/(384 sigma2^2).
+
+    The sum of all f is sigma sqrt(2 pi) (1 + 2 sum e^(-2 pi^2 sigma2 k^2)) (Poisson).
+    """
     p = precision(_GAUSSIAN_DIGITS + len(str(ceil(sigma2))))
     a = p(m + Fraction(1, 2)) / p(sigma2).sqrt()
     beyond, density = normal_tail(a), normal_density(a)

@@ -1,30 +1,13 @@
-"""Comparing values with one noisy threshold, and how far off that is.
-
-Comparing values with one noisy threshold: the machine that every sparse vector is.
+"""Compare values with one noisy threshold: the machine that every sparse vector is, and how far off it gets.
 
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
-with the noisy threshold. It halts after its last hit, or after its last ask, if these are bounded. How large the two
-noises are, and why that is private, is for `sparse_vector` to say; what a comparison gets wrong follows from their
-scales alone.
+with the noisy threshold. It halts after its last hit, or after its last ask, if these are bounded. `sparse_vector` says
+how large the two noises are, and why that is private; how far off comparisons get follows from their scales alone
+(`least_alpha`).
 
 >>> from counterpoint import AboveThreshold
 >>> AboveThreshold(epsilon=1, threshold=100).error(0.99, asks=10)
 28
-
-How far off comparisons with a noisy threshold are: the chance over the noise on the threshold and that of values.
-
-Let tau be the noise on the threshold, drawn once, and nu that of a value: nu >= y has the chance q^y/(1 + q) for y > 0,
-q = e^(-1/scale of nu). A comparison goes wrong by more than alpha, upward, if nu >= alpha + 1 + tau. So n of them do
-with at most E[f(alpha + 1 + tau)], where f(y) = min(1, c q^y) above 0 and else 1, c = n/(1 + q): three geometric
-series, over the tau at which f is 1, over those below 0 and over the others.
-
-If values may lie on either side of the threshold, and be chosen by earlier answers, which tell of tau, each goes wrong
-with at most P[nu >= alpha + 1 - |tau|], given tau: the same sums, with the tau below 0 twice. The bound by E[...] is
-taken over tau and nu together; the noises' own tails, each at its worst, would add up to 1.3 to 2 times as much.
-
->>> scales = Fraction(2), Fraction(4)
->>> least_alpha(scales, Fraction(1, 100), log_draws(scales, 10)), least_alpha(scales, Fraction(1, 100), 0.0)
-(26, 19)
 """
 
 from abc import abstractmethod
@@ -196,10 +179,25 @@ def log_draws(scales: Scales, draws: int) -> float:
 
 
 def least_alpha(scales: Scales, fails: Fraction, log_factor: float, *, either: bool = False) -> int:
-    """The least alpha of which the chance above is at most `fails`, by doubling and halving.
+    """The least alpha by which comparisons go wrong with a chance of at most `fails`, by doubling and halving.
 
-    A draw of scale s is m times one of scale s/m, but for m - 1 at most (`laplace_tails.py`). So scales too large for
+    A draw of scale s is m times one of scale s/m, but for m - 1 at most (`laplace_sums.py`). So scales too large for
     floats are divided by m: at alpha = m (alpha' + 3) - 3, nu - tau > alpha implies nu' - tau' > alpha' for theirs.
+
+    Comparisons go wrong by the noise on the threshold and that on a value together. Let tau be the noise on the
+    threshold, drawn once, and nu that of a value: nu >= y has the chance q^y/(1 + q) for y > 0, q = e^(-1/scale of nu).
+    A comparison goes wrong by more than alpha, upward, if nu >= alpha + 1 + tau. So n of them do with at most E[f(alpha
+    + 1 + tau)], where f(y) = min(1, c q^y) above 0 and else 1, c = n/(1 + q): three geometric series, over the tau at
+    which f is 1, over those below 0 and over the others.
+
+    If values may lie on either side of the threshold, and be chosen by earlier answers, which tell of tau, each goes
+    wrong with at most P[nu >= alpha + 1 - |tau|], given tau: the same sums, with the tau below 0 twice. The bound by
+    E[...] is taken over tau and nu together; the noises' own tails, each at its worst, would add up to 1.3 to 2 times
+    as much.
+
+    >>> scales = Fraction(2), Fraction(4)
+    >>> least_alpha(scales, Fraction(1, 100), log_draws(scales, 10)), least_alpha(scales, Fraction(1, 100), 0.0)
+    (26, 19)
     """
     if fails >= 1:
         return 0

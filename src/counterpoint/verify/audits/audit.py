@@ -1,6 +1,6 @@
 """`audit`: a lower bound on what a mechanism loses, from many games with it, at a stated confidence.
 
-Use it for instances that are too large for `exact`. The first half of the games trains: a search (searching.py) chooses
+Use it for instances that are too large for `exact`. The first half of the games trains: a search (search.py) chooses
 the messages to send and the event that best separates the two worlds. The second half tests that one event on fresh
 games, by Clopper-Pearson bounds on its probability in either world: P^b >= p and P^(1-b) <= q, so that
 delta(e) >= p - exp(e) q for all e at once, wrong with a probability of at most 1 - confidence. A bound above the claim
