@@ -9,7 +9,7 @@ import pytest
 import counterpoint as cp
 from counterpoint.display.timeline import MOST_LANES, Lane, Mark, folded, levels, zoomed
 from counterpoint.display.timeline_svg import TimelinePicture
-from counterpoint.ledger.commands import Launching
+from counterpoint.ledger.commands import LaunchCommand
 from counterpoint.ledger.ledger import MemoryLedger
 from counterpoint.session.fit import launchable
 from counterpoint.session.timeline import _apart, timeline_of
@@ -257,7 +257,7 @@ def test_a_recount_lowers_the_level_to_what_a_revoked_grant_has_used():
 
 def test_a_launch_that_a_crash_left_open_is_charged_and_not_started():
     s = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
-    wanted = Launching((), None, launchable(cp.Laplace("0.5"), s._source), None, None, 0)
+    wanted = LaunchCommand((), None, launchable(cp.Laplace("0.5"), s._source), None, None, 0)
     s._engine.ledger.begin("crashed", wanted)
     timeline = timeline_of(s)
     assert [(lane.name, lane.detail) for lane in timeline.lanes] == [("Laplace", "0 asks · not started")]

@@ -389,15 +389,15 @@ class Counted(DataKeys):
 
 
 def test_a_row_is_unsealed_again_only_if_somebody_has_changed_it(monkeypatch):
-    from counterpoint.ledger.state import Row
+    from counterpoint.ledger.state import LaunchRecord
     from counterpoint.mechanisms.mechanism import Left
 
     master = MasterKey(bytes(32))
     keys = Counted("people", master, (DataKeys.fresh("people", 0, master),))
-    row = Row(cp.Laplace(1, asks=2), Left(2), 0, 0)
+    row = LaunchRecord(cp.Laplace(1, asks=2), Left(2), 0, 0)
     opened, stored = OpenRows(), stored_row((0,), row, keys)
     assert [opened.read(stored, keys) for _ in range(3)] == [row] * 3 and keys.unsealed == 1
-    changed = Row(row.mechanism, Left(1), 1, 0)
+    changed = LaunchRecord(row.mechanism, Left(1), 1, 0)
     elsewhere = stored_row((0,), changed, keys)
     assert opened.read(elsewhere, keys) == changed and keys.unsealed == 2
     opened.keep(stored, row)

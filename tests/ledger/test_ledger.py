@@ -21,7 +21,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import sealed_transaction as sealed
 from counterpoint.ledger.ledger import Intent, StoredAnswer
-from counterpoint.ledger.state import Node, Row
+from counterpoint.ledger.state import LaunchRecord, SessionState
 from counterpoint.mechanisms.concurrent import Concurrent
 
 
@@ -172,14 +172,14 @@ def test_settling_twice_gives_what_is_on_record_and_settling_late_is_refused(pla
         assert again.seed == intent.seed and again.version == intent.version
         other = ledger.begin("r", Known(noisy.path, b"[1]"))
         assert other.request == "q"
-        after = Row(row.mechanism, row.state, row.version + 1, "v1")
+        after = LaunchRecord(row.mechanism, row.state, row.version + 1, "v1")
         assert ledger.settle(intent, after, 41) == 41
         assert ledger.settle(intent, after, 42) == 41, "the first one counts"
         done = ledger.begin("q", Known(noisy.path))
         assert isinstance(done, StoredAnswer) and done.answer == 41
         unasked = Intent("unasked", b'"body"', noisy.path, row.version + 1, "v1", bytes(32))
         with pytest.raises(LedgerError, match="never made"):
-            ledger.settle(unasked, Row(row.mechanism, row.state, row.version + 2, "v1"), 44)
+            ledger.settle(unasked, LaunchRecord(row.mechanism, row.state, row.version + 2, "v1"), 44)
         late = ledger.begin("late", Question(noisy.path, version=row.version))
         with pytest.raises(LedgerError, match="moved on"):
             ledger.settle(late, after, 43)
@@ -379,5 +379,5 @@ def test_verification_replays_nodes_of_every_depth(lasting):
         friend = s.delegate(cp.PureDP("0.5")).delegate(cp.PureDP("0.25"))
         friend.launch(cp.Laplace("0.1"))
         row = s._engine.ledger.read((0, 0))
-        assert isinstance(row.mechanism, Concurrent) and isinstance(row.state, Node) and row.state.launched == 1
+        assert isinstance(row.mechanism, Concurrent) and isinstance(row.state, SessionState) and row.state.launched == 1
         s._engine.ledger.verify()

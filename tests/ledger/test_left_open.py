@@ -8,7 +8,7 @@ from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest, LedgerError, LedgerTampered, Unsealable
-from counterpoint.ledger.commands import Asking, Opening
+from counterpoint.ledger.commands import AskCommand, OpenCommand
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.session.fit import launchable
@@ -107,7 +107,7 @@ def test_a_launch_finishes_first_what_is_open_in_its_session(place):
     ledger = place.ledger()
     ledger.bind(place.source.fingerprint())
     composition = Concurrent(cp.Filter(cp.PureDP(1)), place.source.relation)
-    ledger.begin("root", Opening((), composition))
+    ledger.begin("root", OpenCommand((), composition))
     path = Engine(ledger).launch((), launchable(cp.Laplace("0.25"), place.source))
     assert path == (0,) and ledger.opened() == ()
     assert ledger.read(()).state.launched == 1 and ledger.read((0,)).mechanism == cp.Laplace("0.25")
@@ -130,7 +130,7 @@ def test_what_was_left_open_waits_for_the_right_key(left_open):
 
 def test_what_is_taken_away_from_under_an_open_ledger_is_a_clear_error(postgres):
     begun(postgres)
-    asking = Asking((0,), postgres.source.prepare("apples"), None, "v1")
+    asking = AskCommand((0,), postgres.source.prepare("apples"), None, "v1")
     with closing(postgres.ledger()) as ledger:
         postgres.sql(
             "DELETE FROM counterpoint_entry WHERE number = "

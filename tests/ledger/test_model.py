@@ -19,9 +19,9 @@ import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, LedgerError, RequestConflict
 from counterpoint.ledger import durable
 from counterpoint.ledger import sealed_transaction as sealed
-from counterpoint.ledger.commands import Plan
+from counterpoint.ledger.commands import Admission
 from counterpoint.ledger.sealed_rows import stored_row
-from counterpoint.ledger.state import Lookups, Row
+from counterpoint.ledger.state import LaunchRecord, Lookups
 from counterpoint.session import runner as engine
 from counterpoint.session import step as stepping
 
@@ -189,7 +189,7 @@ def charge_after_answer(monkeypatch):
     def free(self, request, body, fact, plan):
         if fact.kind == "launch":
             owed[request] = (fact.path, plan.charged)
-            plan = Plan(plan.path, plan.version, plan.pin)
+            plan = Admission(plan.path, plan.version, plan.pin)
         return begin(self, request, body, fact, plan)
 
     def pays(self, intent, outcome):
@@ -224,7 +224,7 @@ def refund_on_error(monkeypatch):
         try:
             return launch(self, parent, *rest, **more)
         except InvalidRequest:
-            after = Row(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
+            after = LaunchRecord(before.mechanism, before.state, before.version + 2, before.cursor, before.by)
             self.ledger.transact(PayBack(parent, after))
             raise
 

@@ -15,7 +15,7 @@ from counterpoint.encoding import Value, decode, encode, encode_checked
 from counterpoint.errors import CounterpointError, Halted, InvalidParameter
 from counterpoint.ledger.sealed_rows import stored_row
 from counterpoint.ledger.sealing import DataKeys
-from counterpoint.ledger.state import Node, Row
+from counterpoint.ledger.state import LaunchRecord, SessionState
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, State
 from counterpoint.numbers.exact import GIVEN_DIGITS, LARGEST, STORED_DIGITS, added_up, exact, taken_out
@@ -245,7 +245,7 @@ def test_a_state_or_an_answer_that_could_not_be_read_again_halts_its_mechanism_a
 
 def test_an_account_that_could_not_be_read_again_is_refused_before_anything_is_written():
     long = Fraction(1, 10**STORED_DIGITS)
-    row = Row(Concurrent(cp.Filter(cp.PureDP(1)), every_step()), Node(PureSum(long)))
+    row = LaunchRecord(Concurrent(cp.Filter(cp.PureDP(1)), every_step()), SessionState(PureSum(long)))
     with pytest.raises(InvalidParameter, match="4000 digits cannot be stored"):
         stored_row((), row, DataKeys("people", None, ()))
     assert decode(encode(PureSum(long * 10)), PureSum).epsilon == long * 10

@@ -17,11 +17,11 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.errors import InvalidParameter, SecretLeak, Unsealable
 from counterpoint.ledger import sealing
-from counterpoint.ledger.commands import Asking
+from counterpoint.ledger.commands import AskCommand
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.sealed_rows import read_row, stored_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey, _place
-from counterpoint.ledger.state import Row
+from counterpoint.ledger.state import LaunchRecord
 
 
 @pytest.fixture
@@ -276,11 +276,11 @@ def test_how_long_a_sealed_state_or_answer_is_does_not_tell_how_large_its_number
     def sealed(value):
         mechanism = cp.SparseVector(epsilon=1, threshold=0)
         state = msgspec.structs.replace(mechanism.start(cp.coins.SeededCoins(1)), tau=value)
-        return stored_row((0,), Row(mechanism, state), keys).sealed
+        return stored_row((0,), LaunchRecord(mechanism, state), keys).sealed
 
     assert len({len(sealed(value)) for value in (0, 7, -7, 10**6, -(10**12))}) == 1
     assert read_row(
-        stored_row((0,), Row(cp.Laplace(1), cp.Laplace(1).start(cp.coins.SeededCoins(1))), keys), keys
+        stored_row((0,), LaunchRecord(cp.Laplace(1), cp.Laplace(1).start(cp.coins.SeededCoins(1))), keys), keys
     ).state
 
 
@@ -324,7 +324,7 @@ def test_no_secret_lies_in_the_open_anywhere(lasting, caplog, capfd):
             texts += [str(caught.value), repr(caught.value)]
         (left,) = s._engine.ledger.opened()
         texts += [repr(left), repr(s), repr(noisy), repr(s.history), str(s.certificate()), s._repr_html_()]
-        texts += [repr(s._engine.ledger.begin("() q", Asking((0,), source.prepare("apples"), None, "v1")))]
+        texts += [repr(s._engine.ledger.begin("() q", AskCommand((0,), source.prepare("apples"), None, "v1")))]
     texts.append(caplog.text)
     stored = dumped(lasting)
     s.close()

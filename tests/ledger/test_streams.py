@@ -13,7 +13,7 @@ from tests.ledger.test_sealing import CANARY, dumped
 import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import DataChanged, LedgerError, LedgerFailed, LedgerRolledBack, LedgerTampered, Unsealable
-from counterpoint.ledger.commands import Asking
+from counterpoint.ledger.commands import AskCommand
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.records import StoredItems
@@ -209,7 +209,7 @@ def test_an_ask_that_was_pinned_before_another_one_reads_no_item_twice(lasting):
         counter = s.launch(cp.Counter(epsilon=10**5))
         stream.extend([1, 2, 3])
         assert counter.ask() == 6
-        begun = s._engine.ledger.begin("() late", Asking(counter.path, None, None, pin=1))
+        begun = s._engine.ledger.begin("() late", AskCommand(counter.path, None, None, pin=1))
         assert begun.pin == begun.row.cursor == 3
         assert counter.ask(id="late") == 6 and s._engine.ledger.read(counter.path).cursor == 3
 

@@ -12,7 +12,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
-from counterpoint.ledger.state import Node
+from counterpoint.ledger.state import SessionState
 from counterpoint.ledger.witness import WitnessFile
 from counterpoint.mechanisms.concurrent import Concurrent
 
@@ -153,7 +153,7 @@ def test_bytes_that_are_no_entry_are_a_clear_error(used):
 
 def account(place, path="[]"):
     ((node,),) = place.sql("SELECT node FROM counterpoint_row WHERE path = ?", path)
-    return decode(bytes(node), Node)
+    return decode(bytes(node), SessionState)
 
 
 def put(place, node, path="[]"):

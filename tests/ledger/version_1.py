@@ -74,6 +74,8 @@ def told(place):
         s._source.broken = True
         with suppress(InvalidRequest):
             handle.ask("beans", id="open")
+        with suppress(InvalidRequest):
+            s.ask("beans", epsilon="0.01", id="open question")
     with place.session(BUDGET, name="people", source=people()) as s:
         old = s.ask(cp.count(where="age > 30"), epsilon="0.25", id="q")
         table = s.ask(cp.count(by="state"), epsilon="0.25", id="by")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from counterpoint.ledger.commands import Plan, Wanted
+from counterpoint.ledger.commands import Admission, Command
 
 
-class Question(Wanted, frozen=True):
+class Question(Command, frozen=True):
     """An ask on a row with a body of the test's choosing, for a version of the row, by default the present one."""
 
     text: bytes = b"[]"
@@ -19,7 +19,7 @@ class Question(Wanted, frozen=True):
 
     def plan(self, read):
         row = read(self.at)
-        return Plan(self.at, row.version if self.version is None else self.version, "v1", row)
+        return Admission(self.at, row.version if self.version is None else self.version, "v1", row)
 
 
 class Known(Question, frozen=True):

@@ -15,7 +15,7 @@ from tests.service.registry import PEOPLE, served, table
 import counterpoint as cp
 from counterpoint.ledger.admin import back_up
 from counterpoint.ledger.location import Durable
-from counterpoint.ledger.state import Fact
+from counterpoint.ledger.state import HistoryEntry
 from counterpoint.service.app import application
 from counterpoint.service.identity import LASTS, Browsers, BrowserToken
 from counterpoint.service.pages.history import HistoryLine
@@ -384,4 +384,4 @@ def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
 
 
 def test_a_retirement_is_called_so():
-    assert HistoryLine(1, "people", Fact("retirement", (), "its keys are destroyed")).words == "Retired"
+    assert HistoryLine(1, "people", HistoryEntry("retirement", (), "its keys are destroyed")).words == "Retired"

@@ -10,7 +10,7 @@ from tests.ledger.places import Place
 
 import counterpoint as cp
 from counterpoint.encoding import encode
-from counterpoint.ledger.commands import Fit, Launching
+from counterpoint.ledger.commands import Fit, LaunchCommand
 from counterpoint.ledger.sealed_rows import PublicRow
 from counterpoint.privacy.relations import Steps
 
@@ -100,7 +100,7 @@ def test_an_id_that_was_launched_on_one_request_is_a_conflict_on_another():
 
 @pytest.mark.parametrize(("of", "written"), [("clicks", '"clicks"'), (("a", "b"), '["a","b"]'), (None, "null")])
 def test_names_are_stored_as_they_always_were(of, written):
-    launch = Launching((), None, Fit(cp.Counter(1), Steps(), cp.Counter(1).claim), None, of, 0)
+    launch = LaunchCommand((), None, Fit(cp.Counter(1), Steps(), cp.Counter(1).claim), None, of, 0)
     assert launch.body().decode().endswith(f",null,{written}]")
     assert encode(PublicRow(cp.Counter(1), 0, None, of)).decode().endswith(f'"of":{written}}}')
 

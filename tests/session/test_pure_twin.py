@@ -19,7 +19,7 @@ import counterpoint as cp
 from counterpoint.coins.secure import SecureCoins
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
-from counterpoint.ledger.commands import Asking
+from counterpoint.ledger.commands import AskCommand
 from counterpoint.ledger.ledger import Intent, MemoryLedger
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, ToChild, Update
@@ -109,7 +109,7 @@ class Run:
         """The message holds the value that the test knows, not what the source made of the request."""
         prepared = None if request is None else handle._source.prepare(request)
         public = handle.mechanism.public_part(None if prepared is None else prepared.grid, **options)
-        message = Asking(handle.path, prepared, public, 0).message(value)
+        message = AskCommand(handle.path, prepared, public, 0).message(value)
         return self.send(handle.path, message, lambda: handle.ask(request, **options))
 
     def replayed(self, pure):

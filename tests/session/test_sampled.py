@@ -275,14 +275,16 @@ def test_a_crash_at_a_launch_or_an_ask_draws_no_second_sample(at, tmp_path):
 def test_without_the_key_charges_are_read_and_the_sample_is_not(tmp_path):
     from counterpoint.ledger.sealed_rows import seen_row, stored_row
     from counterpoint.ledger.sealing import DataKeys, MasterKey
-    from counterpoint.ledger.state import Node, Row, sample_of
+    from counterpoint.ledger.state import LaunchRecord, SessionState, sample_of
     from counterpoint.privacy.samples import Sample
 
     master = MasterKey(bytes(32))
     keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
     rule = session_rule("0.1")
     relation = OfSample(rule.rate, every_step())
-    row = Row(Concurrent(rule, relation), Node(rule.start(), sample=Sample.drawn(rule.rate, SeededCoins(1))))
+    row = LaunchRecord(
+        Concurrent(rule, relation), SessionState(rule.start(), sample=Sample.drawn(rule.rate, SeededCoins(1)))
+    )
     stored = stored_row((0,), row, keys)
     assert seen_row(stored, keys) == row
     seen = seen_row(stored, DataKeys("people", None, ()))

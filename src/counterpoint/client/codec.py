@@ -14,7 +14,7 @@ from typing import Any
 
 from counterpoint.encoding import Tagged, plain_number
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotAllowed, shown
-from counterpoint.ledger.ledger import made_up
+from counterpoint.ledger.ledger import new_request_id
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Postprocessed
@@ -27,7 +27,7 @@ from counterpoint.wire.requests import encode_exactly
 
 def request_id(id: str | None) -> str:
     """The id of a call: the one that was given, else one that is made up, under which it is sent again."""
-    return made_up() if id is None else id
+    return new_request_id() if id is None else id
 
 
 def encode_number(given: Number, what: str) -> str:

@@ -17,7 +17,7 @@ from counterpoint.display.markup import Picture
 from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import InvalidParameter, NotAllowed, shown
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.state import Fact, Path, mechanism_names
+from counterpoint.ledger.state import HistoryEntry, Path, mechanism_names
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.postprocessing import Postprocessed
@@ -287,7 +287,7 @@ class RemoteSession(Remote):
 
     @property
     @served
-    def history(self) -> Calls[tuple[Fact, ...]]:
+    def history(self) -> Calls[tuple[HistoryEntry, ...]]:
         """What has been done here and below, in order; public facts only, no answers."""
         pages = yield from self._pages("/history", {})
         return tuple(read_fact(fact) for page in pages for fact in page["facts"])

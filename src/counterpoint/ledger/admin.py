@@ -69,7 +69,7 @@ from counterpoint.ledger.register_check import RegisterSigner
 from counterpoint.ledger.replay import exhausted
 from counterpoint.ledger.sealed_rows import PublicRow, budget_used, read_public_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey, padded
-from counterpoint.ledger.state import Fact, Lost, Node, principal
+from counterpoint.ledger.state import HistoryEntry, Lost, SessionState, principal
 from counterpoint.ledger.store.records import (
     REGISTER,
     PrincipalTables,
@@ -100,7 +100,7 @@ def shown(place: Durable, name: str) -> Iterator[str]:
         header, row = _header(store, name), store.row(name, path_text(()))
         composition = None if row is None else read_public_row(row.public).mechanism
         if row is not None and row.node is not None and isinstance(composition, Concurrent):
-            node = decode(row.node, Node)
+            node = decode(row.node, SessionState)
             yield f"rule: {composition.rule!r}"
             yield f"loss: {composition.rule.loss(node.account)!r} in {node.launched} launches"
         yield f"entries: {header.head.number}, of which the last has the hash {header.head.hash.hex()}"
@@ -161,7 +161,7 @@ def _signer(store: Store, name: str) -> str:
     return [entry.what for entry in entries if entry.kind == "signer"][-1]
 
 
-def _line(fact: Fact) -> str:
+def _line(fact: HistoryEntry) -> str:
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(fact.at)) if fact.at else "-"
     return f"{when} {fact.who or '-'} {fact.kind} {'.'.join(map(str, fact.path)) or '.'} {fact.what}"
 
@@ -334,7 +334,7 @@ def _ended(row: StoredRow) -> StoredRow:
         return row._replace(sealed=None)
     whole = exhausted(public.mechanism)
     again = encode(PublicRow(whole, public.cursor, public.by, public.of))
-    return row._replace(public=again, budget_used=budget_used(whole, decode(row.node, Node)))
+    return row._replace(public=again, budget_used=budget_used(whole, decode(row.node, SessionState)))
 
 
 def _move_witness(store: Store, name: str, witness: Witness, genesis: bytes, number: int) -> None:

@@ -30,7 +30,7 @@ import msgspec
 
 from counterpoint.encoding import Plain, encode
 from counterpoint.errors import LedgerError, LedgerTampered, SecretLeak
-from counterpoint.ledger.state import Fact, Path
+from counterpoint.ledger.state import HistoryEntry, Path
 
 INTENTS = ("open", "launch", "delegation", "ask", "question", "revocation", "recount", "closing", "reopening")
 ANSWERED = ("ask", "question")
@@ -91,9 +91,9 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
         return bool(self.state) and self.kind not in ABOUT_BOOK and self.kind not in REGISTERED
 
     @property
-    def fact(self) -> Fact:
+    def fact(self) -> HistoryEntry:
         """The line of the history."""
-        return Fact(self.kind, self.path, self.what, self.who, self.at, self.cost)
+        return HistoryEntry(self.kind, self.path, self.what, self.who, self.at, self.cost)
 
 
 def said_digest(body: bytes) -> bytes:

@@ -5,8 +5,8 @@ by public facts alone, whether it may happen and what it changes. **A budget is 
 else.** The ledger runs `decide` and `plan` inside the transaction that records the request, so that no other request is
 charged in between.
 
->>> asking = Asking((0,), None, None, pin=0)
->>> asking.kind, asking.at, read_wanted(asking.body()) == asking
+>>> asking = AskCommand((0,), None, None, pin=0)
+>>> asking.kind, asking.at, read_command(asking.body()) == asking
 ('ask', (0,), True)
 """
 
@@ -21,7 +21,17 @@ from msgspec.structs import replace
 from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain, decode, encode, encode_checked
 from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed
-from counterpoint.ledger.state import Fact, Faulty, Grant, Node, Path, Row, charge_text, failed, granted
+from counterpoint.ledger.state import (
+    Faulty,
+    Grant,
+    HistoryEntry,
+    LaunchRecord,
+    Path,
+    SessionState,
+    charge_text,
+    failed,
+    granted,
+)
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced, ready
 from counterpoint.privacy.claims import Claim
@@ -34,7 +44,7 @@ from counterpoint.sources.streams.items import Subscription, read_subscription
 _BARE = Ask()
 """The ask without a request and without options, as all asks of counters are."""
 
-Read = Callable[[Path], Row | None]
+Read = Callable[[Path], LaunchRecord | None]
 """Reads rows as they are inside the transaction."""
 
 
@@ -56,7 +66,7 @@ class Fit(msgspec.Struct, frozen=True):
         return tuple(kind.__name__ for kind in type(self.mechanism).__mro__ if issubclass(kind, Mechanism))
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Admission(msgspec.Struct, frozen=True):
     """What a request that may happen comes to: where its answer will be settled, and the row that it changes at once.
 
     `row` is the row at `path`, if there is one already; `charged` replaces the row that the request concerns.
@@ -65,11 +75,11 @@ class Plan(msgspec.Struct, frozen=True):
     path: Path
     version: int
     pin: int | str = 0
-    row: Row | None = None
-    charged: Row | None = None
+    row: LaunchRecord | None = None
+    charged: LaunchRecord | None = None
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class Command(msgspec.Struct, frozen=True):
     """A request's own content, the same whether it is made, repeated by its id, or finished after a crash.
 
     `at` is the row that it concerns; at each row one request at most is open.
@@ -91,7 +101,7 @@ class Wanted(msgspec.Struct, frozen=True):
     def what(self) -> str:
         """What the history says of it; public."""
 
-    def decide(self, read: Read) -> "Wanted":
+    def decide(self, read: Read) -> "Command":
         """The command with its choices made, where they depend on the record: of a question, its mechanism."""
         return self
 
@@ -103,7 +113,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return b""
 
     @abstractmethod
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Check it and charge for it, or raise the refusal; nothing but what is returned changes."""
 
     @property
@@ -121,9 +131,9 @@ class Wanted(msgspec.Struct, frozen=True):
         """Whether its answer is computed from the data."""
         return False
 
-    def fact(self, who: str, now: int) -> Fact:
+    def fact(self, who: str, now: int) -> HistoryEntry:
         """Its line of the history: who did it, and when."""
-        return Fact(self.kind, self.at, self.what, who, now, self.cost)
+        return HistoryEntry(self.kind, self.at, self.what, who, now, self.cost)
 
     @property
     def cost(self) -> str:
@@ -131,7 +141,7 @@ class Wanted(msgspec.Struct, frozen=True):
         return ""
 
 
-class Opening(Wanted, frozen=True):
+class OpenCommand(Command, frozen=True):
     """Make the row of a whole session, at the root."""
 
     composition: Concurrent
@@ -151,13 +161,13 @@ class Opening(Wanted, frozen=True):
         """The rule."""
         return repr(self.composition.rule)
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """A new account, from which nothing is charged yet."""
-        root = Row(self.composition, Node(self.composition.rule.start(), sequential=self.sequential))
-        return Plan((), 0, row=root, charged=root)
+        root = LaunchRecord(self.composition, SessionState(self.composition.rule.start(), sequential=self.sequential))
+        return Admission((), 0, row=root, charged=root)
 
 
-class Launching(Wanted, frozen=True):
+class LaunchCommand(Command, frozen=True):
     """Pay for a mechanism and start it, below the session at `at`; as part `name` of a partition, if it has a name."""
 
     name: str | None
@@ -205,15 +215,15 @@ class Launching(Wanted, frozen=True):
         """Refused while the data are closed."""
         return True
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Charge the session's account, or raise what its rule says against it."""
         number, charged = _charge(read, self.at, self.fit, self.most)
         if isinstance(self.mechanism, Concurrent):  # its own account is written only once this charge is on record
             encode_checked(self.mechanism.rule.start(), Account)
-        return Plan((*self.at, number if self.name is None else self.name), 0, self.cursor, charged=charged)
+        return Admission((*self.at, number if self.name is None else self.name), 0, self.cursor, charged=charged)
 
 
-def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, Row]:
+def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, LaunchRecord]:
     """Charge a launch to the session at a path: the number of the launch, and the session's row after it.
 
     This is the only place where a budget is charged.
@@ -230,10 +240,10 @@ def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, Row]
     with stepping:
         account = composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)
     after = replace(node, account=account, launched=node.launched + 1)
-    return node.launched, Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
+    return node.launched, LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
 
 
-class Question(Wanted, frozen=True):
+class QuestionCommand(Command, frozen=True):
     """Launch one of the `candidates` and ask it once: one id, one charge, one seed and one answer.
 
     The body is the request and the terms, not the mechanism. `chosen` is the candidate that lowers the budget of the
@@ -302,7 +312,7 @@ class Question(Wanted, frozen=True):
         assert self.fit.message is not None
         return message_of(self.prepared, self.fit.message.public, private)
 
-    def decide(self, read: Read) -> "Question":
+    def decide(self, read: Read) -> "QuestionCommand":
         """The question with its cheapest candidate."""
         if len(self.candidates) == 1:
             return replace(self, chosen=self.candidates[0])
@@ -310,10 +320,10 @@ class Question(Wanted, frozen=True):
         with stepping:
             return replace(self, chosen=cheapest(composition, node.account, self.candidates))
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Charge the session's account. The mechanism starts and answers at a path that no other request knows."""
         number, charged = _charge(read, self.at, self.fit, self.most)
-        return Plan((*self.at, number), 0, self.pin, charged=charged)
+        return Admission((*self.at, number), 0, self.pin, charged=charged)
 
 
 _READ_AT = Fraction(1, 10**6)
@@ -346,7 +356,7 @@ def _lowers(composition: Concurrent, account: Account, fit: Fit) -> tuple[Fracti
     return -left.epsilon, -left.delta
 
 
-class Asking(Wanted, frozen=True):
+class AskCommand(Command, frozen=True):
     """Ask a launched mechanism, on data as it was when it was pinned. It was paid for at launch."""
 
     prepared: PreparedQuery | None
@@ -385,7 +395,7 @@ class Asking(Wanted, frozen=True):
         """Refused while the data are closed."""
         return True
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Whether the mechanism would accept it, by public facts."""
         row = row_at(read, self.at)
         if isinstance(row.state, Faulty):
@@ -395,7 +405,7 @@ class Asking(Wanted, frozen=True):
         must_be_short(self.public, "an option")
         with stepping:
             ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
-        return Plan(self.at, row.version, _later(self.pin, row.cursor), row)
+        return Admission(self.at, row.version, _later(self.pin, row.cursor), row)
 
 
 def message_of(prepared: PreparedQuery | None, public: Plain, private: Secret | None) -> Ask:
@@ -413,7 +423,7 @@ def message_of(prepared: PreparedQuery | None, public: Plain, private: Secret | 
     )
 
 
-class Closing(Wanted, frozen=True):
+class CloseCommand(Command, frozen=True):
     """Close the data for everyone, after an answer could not be computed; or reopen them, which a custodian does.
 
     `number` says how often that was done before: data are closed and reopened in turn.
@@ -437,17 +447,17 @@ class Closing(Wanted, frozen=True):
             return "the data are open again"
         return "an answer could not be computed: nothing is launched or asked until the custodian reopens the data"
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Mark the row of the whole session, which every launch and ask reads."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
         if self.at or node.closings != self.number:
             raise NotAllowed("the data were closed or reopened meanwhile: look at the history, and repeat the call")
         after = replace(node, closings=self.number + 1)
-        marked = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
-        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+        marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
-class Revoking(Wanted, frozen=True):
+class RevokeCommand(Command, frozen=True):
     """Take back a granted session: nothing more is launched or asked in it, and its charge stays."""
 
     @property
@@ -464,18 +474,18 @@ class Revoking(Wanted, frozen=True):
         """What it means."""
         return "nothing more is launched or asked here"
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """Mark the session's row, which every request under the grant reads."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
         grant = granted(row)
         if grant is None:
             raise NotAllowed(f"what is at {self.at!r} was granted to no principal")
         after = replace(node, grant=replace(grant, revoked=True))
-        marked = Row(composition, after, row.version + 1, row.cursor, row.by, row.of)
-        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+        marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
-class Recounting(Wanted, frozen=True):
+class RefundCommand(Command, frozen=True):
     """Count what was launched in a revoked session in the place of its charge: what it left unused is returned."""
 
     number: int
@@ -494,7 +504,7 @@ class Recounting(Wanted, frozen=True):
         """Which child."""
         return f"child {self.number}: its launches count in the place of its charge"
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """The account with the child's launches in the place of its charge, where a theorem allows it."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
         child = (*self.at, self.number)
@@ -503,8 +513,8 @@ class Recounting(Wanted, frozen=True):
             raise NotAllowed(f"only a revoked grant is recounted: in what is at {child!r} more may be launched")
         launched = [_claim_of(read, (*child, number)) for number in range(inner.launched)]
         account = composition.rule.refunded(node.account, granted_rule.rule, granted_rule.claim, launched)
-        marked = Row(composition, replace(node, account=account), row.version + 1, row.cursor, row.by, row.of)
-        return Plan(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+        marked = LaunchRecord(composition, replace(node, account=account), row.version + 1, row.cursor, row.by, row.of)
+        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
 def _claim_of(read: Read, path: Path) -> Claim:
@@ -520,42 +530,42 @@ def _later(pin: int | str, cursor: int | str) -> int | str:
     return max(pin, cursor) if isinstance(pin, int) and isinstance(cursor, int) else pin
 
 
-def read_wanted(body: bytes, pin: int | str = 0) -> Wanted:
+def read_command(body: bytes, pin: int | str = 0) -> Command:
     """What an open request wanted, from the record."""
     said, _, choice = body.partition(b"\n")
     kind, *rest = _parts(said)
     if kind == "open":
         composition, sequential = rest
         assert isinstance(composition, Concurrent) and isinstance(sequential, bool)
-        return Opening((), composition, sequential)
+        return OpenCommand((), composition, sequential)
     if kind == "ask":
         path, prepared, public = rest
         assert isinstance(prepared, PreparedQuery | None)
-        return Asking(as_path(path), prepared, public, pin)
+        return AskCommand(as_path(path), prepared, public, pin)
     if kind == "question":
         path, prepared, terms, data = rest
         mechanism, public = _parts(choice)
         assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
         chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
-        return Question(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen)
+        return QuestionCommand(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen)
     if kind in ("closing", "reopening"):
         path, number = rest
         assert isinstance(number, int)
-        return Closing(as_path(path), number)
+        return CloseCommand(as_path(path), number)
     if kind == "revocation":
         (path,) = rest
-        return Revoking(as_path(path))
+        return RevokeCommand(as_path(path))
     if kind == "recount":
         path, number = rest
         assert isinstance(number, int)
-        return Recounting(as_path(path), number)
+        return RefundCommand(as_path(path), number)
     parent, name, mechanism, data, by, of, *granted = rest
     assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
     assert isinstance(name, str | None) and isinstance(by, str | None)
     grant = granted[0] if granted else None
     assert isinstance(grant, Grant | None)
     fit = Fit(mechanism, data, mechanism.claim)
-    return Launching(as_path(parent), name, fit, by, read_subscription(of), pin, grant)
+    return LaunchCommand(as_path(parent), name, fit, by, read_subscription(of), pin, grant)
 
 
 def _parts(said: bytes) -> tuple[Plain, ...]:
@@ -574,7 +584,7 @@ def as_path(value: Plain) -> Path:
     return tuple(step for step in value if isinstance(step, int | str))
 
 
-def row_at(read: Read, path: Path) -> Row:
+def row_at(read: Read, path: Path) -> LaunchRecord:
     """The row at a path; `NotAllowed` if there is none."""
     row = read(path)
     if row is None:
@@ -582,10 +592,10 @@ def row_at(read: Read, path: Path) -> Row:
     return row
 
 
-def node_at(read: Read, path: Path) -> tuple[Concurrent, Node]:
+def node_at(read: Read, path: Path) -> tuple[Concurrent, SessionState]:
     """The session at a path: its rule and its account; `NotAllowed` if it is another mechanism."""
     row = row_at(read, path)
-    if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, Node):
+    if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, SessionState):
         raise NotAllowed(f"what is at {path!r} is no session")
     return row.mechanism, row.state
 

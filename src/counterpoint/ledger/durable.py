@@ -31,7 +31,7 @@ from counterpoint.ledger.location import release
 from counterpoint.ledger.sealed_rows import seen_row
 from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
 from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.state import Fact, Lookups, Lost, Path, Row
+from counterpoint.ledger.state import HistoryEntry, LaunchRecord, Lookups, Lost, Path
 from counterpoint.ledger.store.group_commit import GroupCommit, Ticket, failed_before
 from counterpoint.ledger.store.records import REGISTER, SessionHeader, StoredItems, path_text
 from counterpoint.ledger.store.store import ChangeSet, Store, exported
@@ -159,7 +159,7 @@ class DurableLedger(Ledger):
             self._group.check()
             yield self._store
 
-    def read(self, path: Path) -> Row | None:
+    def read(self, path: Path) -> LaunchRecord | None:
         """The row at a path."""
         with self._connection() as store:
             stored = store.row(self.name, path_text(path))
@@ -172,7 +172,7 @@ class DurableLedger(Ledger):
                 found = [records.intent_or_none(request) for request in store.open_requests(self.name)]
             return tuple(intent for intent in found if intent is not None)
 
-    def history(self) -> tuple[Fact, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order."""
         with self._connection() as store:
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))

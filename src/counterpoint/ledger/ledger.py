@@ -15,12 +15,12 @@ True
 
 A ledger in memory: the record of a session that lives and dies with its process. Threads may share it.
 
->>> from counterpoint.ledger.commands import Opening
+>>> from counterpoint.ledger.commands import OpenCommand
 >>> from counterpoint.mechanisms.concurrent import Concurrent
 >>> from counterpoint import Filter, PureDP
 >>> from counterpoint.privacy.relations import Steps
 >>> ledger = MemoryLedger()
->>> begun = ledger.begin("root", Opening((), Concurrent(Filter(PureDP(1)), Steps())))
+>>> begun = ledger.begin("root", OpenCommand((), Concurrent(Filter(PureDP(1)), Steps())))
 >>> ledger.settle(begun, begun.row, None), [fact.kind for fact in ledger.history()]
 (None, ['open'])
 """
@@ -49,16 +49,16 @@ from counterpoint.errors import (
     SecretLeak,
 )
 from counterpoint.ledger.chain import Disclosure, Signed, said_digest
-from counterpoint.ledger.commands import Plan, Wanted, read_wanted, row_at
+from counterpoint.ledger.commands import Admission, Command, read_command, row_at
 from counterpoint.ledger.state import (
     UNNAMED,
     Acting,
-    Fact,
+    HistoryEntry,
+    LaunchRecord,
     Lookups,
     Lost,
-    Node,
     Path,
-    Row,
+    SessionState,
     granted,
     lost_answer,
     refused,
@@ -81,16 +81,16 @@ class Intent(msgspec.Struct, frozen=True):
     pin: int | str
     seed: bytes
     sampler: int = SAMPLER_VERSION
-    row: Row | None = None
+    row: LaunchRecord | None = None
     entry: int = 0
     line: bytes = b""
-    command: Wanted | None = None
+    command: Command | None = None
     """What is asked, where it was begun just now; else it is read from the body (`asked`)."""
 
     @property
-    def asked(self) -> Wanted:
+    def asked(self) -> Command:
         """What is asked, with the choices that were made as it began."""
-        return read_wanted(self.body, self.pin) if self.command is None else self.command
+        return read_command(self.body, self.pin) if self.command is None else self.command
 
     @property
     def digest(self) -> bytes:
@@ -124,7 +124,7 @@ class StoredAnswer(msgspec.Struct, frozen=True):
 class AnsweredAsk(NamedTuple):
     """An ask on record: the line of its history, its id there, its body, and its answer."""
 
-    fact: Fact
+    fact: HistoryEntry
     request: str
     body: bytes
     answer: StoredAnswer
@@ -137,7 +137,7 @@ class StepOutcome(msgspec.Struct, frozen=True):
     may fail or not, would tell as much as that many closings.
     """
 
-    row: Row
+    row: LaunchRecord
     answer: Plain
     reads_data: bool = False
 
@@ -157,16 +157,16 @@ class Transaction(Protocol):
     def waiting_at(self, path: Path) -> Intent | None:
         """The open request at a row."""
 
-    def row(self, path: Path) -> Row | None:
+    def row(self, path: Path) -> LaunchRecord | None:
         """The row at a path, with its state."""
 
     def version(self, path: Path) -> int | None:
         """How often the row at a path has stepped."""
 
-    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
+    def begin(self, request: str, command: Command, body: bytes, fact: HistoryEntry, plan: Admission) -> Intent:
         """Record a request with a fresh seed, and the row that it charges."""
 
-    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+    def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:
         """Record that a launch was refused, or a request for which there is no grant."""
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
@@ -180,7 +180,7 @@ class Begin(msgspec.Struct, frozen=True):
     """The first transaction of a request. `new`: its id was made up just now, and nothing is looked up under it."""
 
     request: str
-    wanted: Wanted
+    wanted: Command
     body: bytes
     new: bool = False
     acting: Acting = UNNAMED
@@ -222,7 +222,7 @@ class Begin(msgspec.Struct, frozen=True):
         if self.wanted.needs_data:
             data_must_be_open(records)
 
-    def _must_be_granted(self, records: Transaction, wanted: Wanted, fact: Fact) -> None:
+    def _must_be_granted(self, records: Transaction, wanted: Command, fact: HistoryEntry) -> None:
         """Whether the grants that the request was made under still stand, as of this transaction."""
         for path in self.acting.under:
             grant = granted(row_at(records.row, path))
@@ -238,7 +238,7 @@ def data_must_be_open(records: Transaction) -> None:
     What was answered before is on record and can be read.
     """
     root = records.row(())
-    if root is not None and isinstance(root.state, Node) and root.state.is_closed:
+    if root is not None and isinstance(root.state, SessionState) and root.state.is_closed:
         raise DataFailed
 
 
@@ -273,7 +273,7 @@ class Ledger:
     """Of the session that it is the record of."""
 
     def begin(
-        self, request: str, wanted: Wanted, *, new: bool = False, acting: Acting = UNNAMED
+        self, request: str, wanted: Command, *, new: bool = False, acting: Acting = UNNAMED
     ) -> Intent | StoredAnswer:
         """Look the request up; if it is new, check it, charge for it and record it. All of that is one transaction.
 
@@ -282,7 +282,7 @@ class Ledger:
         done: Intent | StoredAnswer = self.transact(Begin(request, wanted, wanted.body(), new, acting))
         return done
 
-    def settle(self, intent: Intent, row: Row, answer: Plain, *, reads_data: bool = False) -> Plain:
+    def settle(self, intent: Intent, row: LaunchRecord, answer: Plain, *, reads_data: bool = False) -> Plain:
         """Store the row and the answer together, if the row still has the version that the intent was made for."""
         settled: Plain = self.transact(Settle(intent, self.prepare(intent, StepOutcome(row, answer, reads_data))))
         return settled
@@ -302,7 +302,7 @@ class Ledger:
         """
 
     @abstractmethod
-    def read(self, path: Path) -> Row | None:
+    def read(self, path: Path) -> LaunchRecord | None:
         """The row at a path."""
 
     @abstractmethod
@@ -310,7 +310,7 @@ class Ledger:
         """The intents that have not been settled, in the order in which they were made."""
 
     @abstractmethod
-    def history(self) -> tuple[Fact, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order; public facts only, from which every refusal follows."""
 
     @abstractmethod
@@ -358,10 +358,10 @@ class Ledger:
         """Let go of what is held open."""
 
 
-def made_up() -> str:
+def new_request_id() -> str:
     """An id for a request that has none: ids of one moment begin alike, and databases keep them together.
 
-    >>> len(made_up()), made_up() != made_up()
+    >>> len(new_request_id()), new_request_id() != new_request_id()
     (36, True)
     """
     return f"{time.time_ns() // 10**6:012x}{fresh(12).hex()}"
@@ -410,7 +410,7 @@ class MemoryLedger(Ledger):
         with self._lock:
             return job.run(self._records)
 
-    def read(self, path: Path) -> Row | None:
+    def read(self, path: Path) -> LaunchRecord | None:
         """The row at a path."""
         self.check()
         with self._lock:
@@ -422,7 +422,7 @@ class MemoryLedger(Ledger):
         with self._lock:
             return tuple(self._records.opened.values())
 
-    def history(self) -> tuple[Fact, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order."""
         self.check()
         with self._lock:
@@ -437,11 +437,11 @@ class _Records:
 
     def __init__(self, seeds: Callable[[], bytes]) -> None:
         self._seeds = seeds
-        self._rows: dict[Path, Row] = {}
+        self._rows: dict[Path, LaunchRecord] = {}
         self._at: dict[Path, Intent] = {}
         self._done: dict[str, StoredAnswer] = {}
         self.opened: dict[str, Intent] = {}
-        self.facts: list[Fact] = []
+        self.facts: list[HistoryEntry] = []
 
     def now(self) -> int:
         return max(int(time.time()), self.facts[-1].at if self.facts else 0)
@@ -455,14 +455,14 @@ class _Records:
     def waiting_at(self, path: Path) -> Intent | None:
         return self._at.get(path)
 
-    def row(self, path: Path) -> Row | None:
+    def row(self, path: Path) -> LaunchRecord | None:
         return self._rows.get(path)
 
     def version(self, path: Path) -> int | None:
         row = self._rows.get(path)
         return None if row is None else row.version
 
-    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
+    def begin(self, request: str, command: Command, body: bytes, fact: HistoryEntry, plan: Admission) -> Intent:
         seed = self._seeds()
         intent = Intent(
             request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, command=command
@@ -473,7 +473,7 @@ class _Records:
         self.facts.append(fact)
         return intent
 
-    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+    def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:
         self.facts.append(refused(fact, refusal))
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:

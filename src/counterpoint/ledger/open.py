@@ -18,7 +18,7 @@ from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.location import Durable, Place, hold, looked_at, release
 from counterpoint.ledger.sealed_rows import read_public_row
 from counterpoint.ledger.sealing import DataKeys, MasterKey
-from counterpoint.ledger.state import Node
+from counterpoint.ledger.state import SessionState
 from counterpoint.ledger.store.records import REGISTER, StoredRow, path_text
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Witness
@@ -70,7 +70,7 @@ def sessions_at(place: Durable) -> Iterator[str]:
                 entries = verification.verify(store, name, witness)
                 waiting = len(store.open_requests(name))
             row = store.row(name, path_text(()))
-            node = None if row is None or row.node is None else decode(row.node, Node)
+            node = None if row is None or row.node is None else decode(row.node, SessionState)
             yield f"{name}: {entries} entries hold; {_state(row, node)}; {waiting} requests to be finished"
         with store.lock, _witness_of(place) as witness:
             verification.verify_register(store, witness, _key_at_hand(place))
@@ -90,7 +90,7 @@ def _witness_of(place: Durable) -> Iterator[Witness | None]:
         yield witness
 
 
-def _state(row: StoredRow | None, node: Node | None) -> str:
+def _state(row: StoredRow | None, node: SessionState | None) -> str:
     composition = None if row is None else read_public_row(row.public).mechanism
     if node is None or not isinstance(composition, Concurrent):
         return "nothing launched yet"

@@ -21,7 +21,7 @@ from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.chain import INTENTS, Entry, said_digest
 from counterpoint.ledger.sealed_rows import budget_used, read_public_row
-from counterpoint.ledger.state import Grant, Node, Path
+from counterpoint.ledger.state import Grant, Path, SessionState
 from counterpoint.ledger.store.records import StoredRow, path_text
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Recovered
@@ -154,7 +154,7 @@ class Replay:
             raise LedgerTampered(f"the record of {self._name!r} was recovered, and requests were left open")
         for path, (composition, account, launched) in self._nodes.items():
             stored = store.row(self._name, path_text(path))
-            node = None if stored is None or stored.node is None else decode(stored.node, Node)
+            node = None if stored is None or stored.node is None else decode(stored.node, SessionState)
             if stored is None or node is None or node.account != account or node.launched != launched:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if stored.budget_used != budget_used(composition, node):

@@ -9,7 +9,7 @@ Charges can thus be read, replayed and reported without any key; a state is boun
 >>> from counterpoint.ledger.sealing import MasterKey
 >>> master = MasterKey(bytes(32))
 >>> keys = DataKeys("people", master, (DataKeys.fresh("people", 0, master),))
->>> row = Row(Laplace(1), Laplace(1).start(SeededCoins(1)))
+>>> row = LaunchRecord(Laplace(1), Laplace(1).start(SeededCoins(1)))
 >>> read_row(stored_row((0,), row, keys), keys) == row
 True
 
@@ -42,7 +42,7 @@ from counterpoint.encoding import Plain, Tagged, Value, decode, encode_checked
 from counterpoint.errors import LedgerTampered, Unsealable
 from counterpoint.ledger.chain import INTENTS, Entry, Head, link, read_entry
 from counterpoint.ledger.sealing import DataKeys, padded
-from counterpoint.ledger.state import Node, Path, Row, Sealed, charge_text
+from counterpoint.ledger.state import LaunchRecord, Path, Sealed, SessionState, charge_text
 from counterpoint.ledger.store.records import BUDGET, StoredRow, path_text, read_path
 from counterpoint.ledger.store.store import ChangeSet
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -63,7 +63,9 @@ class PublicRow(Tagged, Value, frozen=True):
     of: Plain = None
 
 
-def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row] | None = None) -> StoredRow:
+def stored_row(
+    path: Path, row: LaunchRecord, keys: DataKeys, last: tuple[StoredRow, LaunchRecord] | None = None
+) -> StoredRow:
     """The row as it is stored; a stored one and what it says (`last`) spare encoding what is the same.
 
     `InvalidParameter` if it could not be read back: then nothing is written, and nothing is charged.
@@ -74,10 +76,10 @@ def stored_row(path: Path, row: Row, keys: DataKeys, last: tuple[StoredRow, Row]
         data = encode_checked(PublicRow(row.mechanism, row.cursor, row.by, row.of), PublicRow)
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
-    if isinstance(row.state, Node):
+    if isinstance(row.state, SessionState):
         node, sample = row.state.in_public, row.state.sample
         sealed = None if isinstance(sample, UnsetType) else _sealed(sample, Sample, path, row.version, keys)
-        public = encode_checked(node, Node)
+        public = encode_checked(node, SessionState)
         return StoredRow(path_text(path), row.version, data, public, sealed, budget_used(row.mechanism, node))
     return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))
 
@@ -87,36 +89,36 @@ def _sealed(secret: State | Sample, kind: type, path: Path, version: int, keys: 
     return keys.seal(padded(encode_checked(secret, kind, sealed=True)), "state", path, version)
 
 
-def _framed_alike(one: Row, other: Row) -> bool:
+def _framed_alike(one: LaunchRecord, other: LaunchRecord) -> bool:
     same = one.mechanism is other.mechanism or one.mechanism == other.mechanism
     return same and (one.cursor, one.by, one.of) == (other.cursor, other.by, other.of)
 
 
-def budget_used(mechanism: Mechanism, node: Node) -> int | None:
+def budget_used(mechanism: Mechanism, node: SessionState) -> int | None:
     """How much of its budget a session has used, in parts of `BUDGET`; None for one that has none."""
     return mechanism.rule.used(node.account, BUDGET) if isinstance(mechanism, Concurrent) else None
 
 
-def read_row(stored: StoredRow, keys: DataKeys) -> Row:
+def read_row(stored: StoredRow, keys: DataKeys) -> LaunchRecord:
     """The row, with its state; `Unsealable` if the key at hand does not open it."""
-    node = None if stored.node is None else decode(stored.node, Node)
+    node = None if stored.node is None else decode(stored.node, SessionState)
     if stored.sealed is None:
         return _row(stored, node)
     unsealed = keys.unseal(stored.sealed, "state", read_path(stored.path), stored.version)
     return _row(stored, decode(unsealed, State) if node is None else replace(node, sample=decode(unsealed, Sample)))
 
 
-def seen_row(stored: StoredRow, keys: DataKeys) -> Row:
+def seen_row(stored: StoredRow, keys: DataKeys) -> LaunchRecord:
     """The row for a reader: a state that no key at hand opens is shown as `Sealed`, a session without its sample."""
     try:
         return read_row(stored, keys)
     except Unsealable:
-        return _row(stored, Sealed() if stored.node is None else decode(stored.node, Node))
+        return _row(stored, Sealed() if stored.node is None else decode(stored.node, SessionState))
 
 
-def _row(stored: StoredRow, state: State | None) -> Row:
+def _row(stored: StoredRow, state: State | None) -> LaunchRecord:
     public = read_public_row(stored.public)
-    return Row(public.mechanism, state, stored.version, public.cursor, public.by, read_subscription(public.of))
+    return LaunchRecord(public.mechanism, state, stored.version, public.cursor, public.by, read_subscription(public.of))
 
 
 class OpenRows:
@@ -128,9 +130,9 @@ class OpenRows:
     __slots__ = ("_rows",)
 
     def __init__(self) -> None:
-        self._rows: dict[str, tuple[StoredRow, Row]] = {}
+        self._rows: dict[str, tuple[StoredRow, LaunchRecord]] = {}
 
-    def read(self, stored: StoredRow, keys: DataKeys) -> Row:
+    def read(self, stored: StoredRow, keys: DataKeys) -> LaunchRecord:
         """The row, with its state; `Unsealable` if the key at hand does not open it."""
         before, row = self._rows.get(stored.path, (None, None))
         if row is None or before != stored:
@@ -138,11 +140,11 @@ class OpenRows:
             self.keep(stored, row)
         return row
 
-    def last(self, path: Path) -> tuple[StoredRow, Row] | None:
+    def last(self, path: Path) -> tuple[StoredRow, LaunchRecord] | None:
         """What was last written or read at a path, if it is kept."""
         return self._rows.get(path_text(path))
 
-    def keep(self, stored: StoredRow, row: Row) -> None:
+    def keep(self, stored: StoredRow, row: LaunchRecord) -> None:
         """Remember the last few; not a large state, of which few would fill the memory."""
         if len(self._rows) >= _KEPT:
             self._rows.clear()

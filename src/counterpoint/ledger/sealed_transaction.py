@@ -32,11 +32,11 @@ from counterpoint.ledger.chain import (
     read_entry,
     said_digest,
 )
-from counterpoint.ledger.commands import Plan, Wanted
+from counterpoint.ledger.commands import Admission, Command
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made, not_lost
 from counterpoint.ledger.sealed_rows import Ids, OpenRows, cost_of, stored_row
 from counterpoint.ledger.sealing import DataKeys, padded
-from counterpoint.ledger.state import Fact, Faulty, Path, Row, refused
+from counterpoint.ledger.state import Faulty, HistoryEntry, LaunchRecord, Path, refused
 from counterpoint.ledger.store.records import LONGEST, StoredRequest, StoredRow, fits, path_text, read_path
 from counterpoint.ledger.store.store import ChangeSet
 
@@ -125,7 +125,7 @@ class SealedTransaction:
         found = self.changes.open_at(path)
         return None if found is None else self.intent(found)
 
-    def row(self, path: Path) -> Row | None:
+    def row(self, path: Path) -> LaunchRecord | None:
         """The row at a path, with its state; it must be the one that the chain left."""
         stored = self.changes.row(path)
         if path_text(path) not in self.changes.rows:
@@ -136,7 +136,7 @@ class SealedTransaction:
         """How often the row at a path has stepped."""
         return self.changes.version(path)
 
-    def begin(self, request: str, command: Wanted, body: bytes, fact: Fact, plan: Plan) -> Intent:
+    def begin(self, request: str, command: Command, body: bytes, fact: HistoryEntry, plan: Admission) -> Intent:
         """Record a request, its seed sealed, and the row that it charges."""
         _must_be_readable(fact, request, body)
         sealer, changes, seed = self._sealer, self.changes, self._sealer.seeds()
@@ -165,7 +165,7 @@ class SealedTransaction:
         )
         return replace(intent, line=changes.entries[-1][1], command=command)
 
-    def refuse(self, request: str, body: bytes, fact: Fact, refusal: Exception) -> None:
+    def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:
         """A refusal stays on record, and is replayed as every charge is."""
         _must_be_readable(fact, request, body)
         line = refused(fact, refusal)
@@ -277,7 +277,7 @@ def _hash_before(answer: Entry) -> bytes:
         raise LedgerTampered(f"entry {answer.number} does not say what was before it") from None
 
 
-def _must_be_readable(fact: Fact, request: str, body: bytes) -> None:
+def _must_be_readable(fact: HistoryEntry, request: str, body: bytes) -> None:
     """What cannot be read back could be neither finished nor verified."""
     if not fits(body, request, fact.what, fact.cost, path_text(fact.path)):
         raise InvalidParameter(f"an entry of the record has at most {LONGEST} bytes, and this request needs more")

@@ -2,7 +2,7 @@
 
 What a ledger records: rows, one for each launched mechanism, addressed by path; and the public lines of the history.
 
->>> Fact("launch", (), "Laplace(0.5) at PureDP(0.5)").kind
+>>> HistoryEntry("launch", (), "Laplace(0.5) at PureDP(0.5)").kind
 'launch'
 
 Who acts, and what they were granted: a session that was given to a principal, for a while, for some mechanisms.
@@ -63,7 +63,7 @@ class Grant(Tagged, Value, frozen=True):
             raise NotGranted(f"{self.to!r} was granted {', '.join(self.mechanisms)} here, not {kinds[0]}")
 
 
-class Node(State, Value, frozen=True):
+class SessionState(State, Value, frozen=True):
     """The state of a composition whose children have rows of their own: its account, and how many there are.
 
     It is public: nothing in it was computed from data, so it is stored in the open and can be read without a key. Only
@@ -86,7 +86,7 @@ class Node(State, Value, frozen=True):
         return self.closings % 2 == 1
 
     @property
-    def in_public(self) -> "Node":
+    def in_public(self) -> "SessionState":
         """Without the sample."""
         return replace(self, sample=UNSET)
 
@@ -110,7 +110,7 @@ class Lost(State, Value, frozen=True):
     """
 
 
-class Row(Tagged, Value, frozen=True):
+class LaunchRecord(Tagged, Value, frozen=True):
     """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
 
     `by` is the column that a partition cuts the data by; its children are the parts. `of` is what a mechanism follows
@@ -125,7 +125,7 @@ class Row(Tagged, Value, frozen=True):
     of: Subscription = None
 
 
-class Fact(Tagged, Value, frozen=True):
+class HistoryEntry(Tagged, Value, frozen=True):
     """One public line of the history: what happened where. It holds nothing that was computed from data.
 
     `who` did it, if a principal was named (`Session.acting_as`), and `at` is when, in seconds since 1970, by the clock
@@ -152,26 +152,26 @@ def charge_text(claim: Claim) -> str:
     return encode((claim.loss, *claim.launches) if claim.launches else claim.loss).decode()
 
 
-def granted(row: Row) -> Grant | None:
+def granted(row: LaunchRecord) -> Grant | None:
     """To whom a row's session was granted, if it is one that was."""
-    return row.state.grant if isinstance(row.state, Node) and row.state.grant is not UNSET else None
+    return row.state.grant if isinstance(row.state, SessionState) and row.state.grant is not UNSET else None
 
 
-def sample_of(node: Node) -> Sample:
+def sample_of(node: SessionState) -> Sample:
     """The sample that a session sees which sees one; `Unsealable` if no key at hand opens it."""
     if isinstance(node.sample, UnsetType):
         raise Unsealable("the sample of units that this session sees is sealed, and no key at hand opens it")
     return node.sample
 
 
-def refused(fact: Fact, refusal: Exception) -> Fact:
+def refused(fact: HistoryEntry, refusal: Exception) -> HistoryEntry:
     """The line of the history for what was refused: `refusal` by the rule, `denial` where a grant does not cover it.
 
-    >>> refused(Fact("launch", (), "Laplace(2) at PureDP(2)"), NotGranted("it was revoked")).what
+    >>> refused(HistoryEntry("launch", (), "Laplace(2) at PureDP(2)"), NotGranted("it was revoked")).what
     'Laplace(2) at PureDP(2) refused: NotGranted'
     """
     kind = "denial" if isinstance(refusal, NotGranted) else "refusal"
-    return Fact(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at, fact.cost)
+    return HistoryEntry(kind, fact.path, f"{fact.what} refused: {type(refusal).__name__}", fact.who, fact.at, fact.cost)
 
 
 def lost_answer(request: str) -> Halted:

@@ -16,7 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.errors import DataLost, LedgerError, LedgerFailed, WitnessFailed
-from counterpoint.ledger.ledger import made_up
+from counterpoint.ledger.ledger import new_request_id
 
 PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each further attempt: a database that restarts takes some."""
@@ -109,4 +109,4 @@ def _is_repeatable(scope: Any) -> bool:
 
 def _give_id(scope: Any) -> None:
     if scope["method"] == "POST" and not any(name == _ID for name, _ in scope["headers"]):
-        scope["headers"] = [*scope["headers"], (_ID, made_up().encode())]
+        scope["headers"] = [*scope["headers"], (_ID, new_request_id().encode())]

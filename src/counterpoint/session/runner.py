@@ -25,22 +25,33 @@ from counterpoint.encoding import Plain
 from counterpoint.errors import CounterpointError, DataFailed, LedgerError, RequestConflict, bare
 from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.commands import (
-    Asking,
-    Closing,
+    AskCommand,
+    CloseCommand,
+    Command,
     Fit,
-    Launching,
-    Opening,
-    Question,
-    Recounting,
-    Revoking,
-    Wanted,
+    LaunchCommand,
+    OpenCommand,
+    QuestionCommand,
+    RefundCommand,
+    RevokeCommand,
     as_path,
     must_not_step,
     node_at,
     row_at,
 )
-from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, made_up
-from counterpoint.ledger.state import UNNAMED, Acting, Faulty, Grant, Node, Path, Row, failed, granted, sample_of
+from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, new_request_id
+from counterpoint.ledger.state import (
+    UNNAMED,
+    Acting,
+    Faulty,
+    Grant,
+    LaunchRecord,
+    Path,
+    SessionState,
+    failed,
+    granted,
+    sample_of,
+)
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short
 from counterpoint.queries.request import PreparedQuery
@@ -60,7 +71,7 @@ class Engine:
         # Asks on one path take turns. Two paths that share a lock only wait for each other now and then.
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._looked_at: set[Path] = set()
-        self._last: dict[Path, tuple[Concurrent, Node]] = {}
+        self._last: dict[Path, tuple[Concurrent, SessionState]] = {}
         self._acting = UNNAMED
         self.most_launches: int | None = None
         """How many launches each session may have, if a service has set a limit."""
@@ -85,7 +96,7 @@ class Engine:
     def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
         """Make the row of the whole session, if it is not there yet."""
         must_be_short(composition)
-        self.perform("root", Opening((), composition, sequential), None)
+        self.perform("root", OpenCommand((), composition, sequential), None)
 
     def launch(
         self,
@@ -102,7 +113,7 @@ class Engine:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
-        wanted = Launching(parent, name, fit, by, of, cursor, grant, self.most_launches)
+        wanted = LaunchCommand(parent, name, fit, by, of, cursor, grant, self.most_launches)
         return as_path(self.perform(own, wanted, None, request))
 
     def question(
@@ -123,13 +134,13 @@ class Engine:
         own = self._own(request, parent)
         must_not_step()
         data, most = candidates[0].relation, self.most_launches
-        wanted = Question(parent, prepared, terms, data, source.pin(), candidates, most)
+        wanted = QuestionCommand(parent, prepared, terms, data, source.pin(), candidates, most)
         begun = self._begun(own, wanted, source, request)
         if isinstance(begun, StoredAnswer):
             mechanism, answer = row_at(self.ledger.read, begun.path).mechanism, begun.answer
         else:
             asked, answer = begun.asked, self._settled(begun, source)
-            assert isinstance(asked, Question)
+            assert isinstance(asked, QuestionCommand)
             mechanism = asked.fit.mechanism
         if isinstance(answer, Faulty):
             raise failed(mechanism)
@@ -138,14 +149,14 @@ class Engine:
     def revoke(self, path: Path) -> None:
         """Take back the granted session at a path; once is enough."""
         must_not_step()
-        self.perform(f"revocation {path!r}", Revoking(path), None)
+        self.perform(f"revocation {path!r}", RevokeCommand(path), None)
 
     def recount(self, path: Path) -> None:
         """Return to the session around it what the revoked session at a path has left unused; once is enough."""
         must_not_step()
         number = path[-1]
         assert isinstance(number, int)  # a part of a partition is never granted
-        self.perform(f"recount {path!r}", Recounting(path[:-1], number), None)
+        self.perform(f"recount {path!r}", RefundCommand(path[:-1], number), None)
 
     def ask(
         self,
@@ -161,14 +172,14 @@ class Engine:
         """One ask; the mechanism's own answer. `follows` is `step.follows_updates`, if that was decided already."""
         must_not_step()
         own = self._own(request, path[:-1])
-        wanted = Asking(path, prepared, public, source.pin(), sequential, follows)
+        wanted = AskCommand(path, prepared, public, source.pin(), sequential, follows)
         with self._locks[hash(path) % _STRIPES]:
             answer = self.perform(own, wanted, source, request)
         if isinstance(answer, Faulty):
             raise failed(row_at(self.ledger.read, path).mechanism)
         return answer
 
-    def perform(self, own: str | None, wanted: Wanted, source: Source | None, given: str | None = None) -> Plain:
+    def perform(self, own: str | None, wanted: Command, source: Source | None, given: str | None = None) -> Plain:
         """Begin, step, settle; the answer, once it is on record.
 
         `own` is the request's id in the ledger (None: it is made up), `given` what the analyst calls it.
@@ -177,10 +188,10 @@ class Engine:
         return begun.answer if isinstance(begun, StoredAnswer) else self._settled(begun, source)
 
     def _begun(
-        self, own: str | None, wanted: Wanted, source: Source | None, given: str | None
+        self, own: str | None, wanted: Command, source: Source | None, given: str | None
     ) -> Intent | StoredAnswer:
         """The request once it is on record: checked, charged and recorded now, or before. A refusal is raised."""
-        request = made_up() if own is None else own
+        request = new_request_id() if own is None else own
         while True:
             try:
                 begun = self.ledger.begin(request, wanted, new=own is None, acting=self._acting)
@@ -196,7 +207,7 @@ class Engine:
         row, answer = self._answered(intent, wanted, source)
         return self.ledger.settle(intent, row, answer, reads_data=wanted.reads_data)
 
-    def _answered(self, intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
+    def _answered(self, intent: Intent, wanted: Command, source: Source | None) -> tuple[LaunchRecord, Plain]:
         """What a request comes to. If that cannot be computed, the data are closed before the caller learns of it."""
         try:
             return answered(intent, wanted, source)  # the only place where a mechanism steps: noise is drawn here
@@ -227,10 +238,10 @@ class Engine:
 
     def _closings(self) -> int | None:
         row = self.ledger.read(())
-        return row.state.closings if row is not None and isinstance(row.state, Node) else None
+        return row.state.closings if row is not None and isinstance(row.state, SessionState) else None
 
     def _close_or_reopen(self, number: int) -> None:
-        closing = Closing((), number)
+        closing = CloseCommand((), number)
         self.perform(f"{closing.kind} {number}", closing, None)
 
     def _finish_first(self, intent: Intent, source: Source | None) -> None:
@@ -269,7 +280,7 @@ class Engine:
         composition, node = self.node(parent)
         return composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)
 
-    def node(self, path: Path) -> tuple[Concurrent, Node]:
+    def node(self, path: Path) -> tuple[Concurrent, SessionState]:
         """The composition at a path, and its account; once closed, as they were then."""
         if path in self._last:
             return self._last[path]
@@ -286,7 +297,7 @@ class Engine:
             if row is not None and row.by is not None:
                 source = source.part(row.by, source.spelled(row.by, part_key(path[length])))
             row = self.ledger.read(path[: length + 1])
-            if row is not None and isinstance(row.state, Node) and row.mechanism.sampling_rate is not None:
+            if row is not None and isinstance(row.state, SessionState) and row.mechanism.sampling_rate is not None:
                 source = source.sampled(sample_of(row.state))
         if row is None or row.of is None:
             return source

@@ -51,11 +51,11 @@ from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.errors import LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.commands import Launching, Opening, Plan, Question, Read, row_at
+from counterpoint.ledger.commands import Admission, LaunchCommand, OpenCommand, QuestionCommand, Read, row_at
 from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.location import Place
 from counterpoint.ledger.open import durable
-from counterpoint.ledger.state import Fact, Node, Path, Row
+from counterpoint.ledger.state import HistoryEntry, LaunchRecord, Path, SessionState
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
@@ -167,7 +167,7 @@ class ReadableSession:
         return list(self._engine.ledger.record())
 
     @property
-    def history(self) -> tuple[Fact, ...]:
+    def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done here and below, in order; public facts only, no answers."""
         here = len(self._path)
         return tuple(fact for fact in self._engine.ledger.history() if fact.path[:here] == self._path)
@@ -206,8 +206,8 @@ def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
     for intent in engine.ledger.opened():
         if intent.path == path:
             asked = intent.asked
-            assert isinstance(asked, Launching | Question)
-            return asked.fit.mechanism, asked.by if isinstance(asked, Launching) else None
+            assert isinstance(asked, LaunchCommand | QuestionCommand)
+            return asked.fit.mechanism, asked.by if isinstance(asked, LaunchCommand) else None
     row = row_at(engine.ledger.read, path)  # it started between the two looks
     return row.mechanism, row.by
 
@@ -278,15 +278,15 @@ def shared_data(engine: Engine) -> tuple[Certificate, ...]:
     )
 
 
-class CarriedOpening(Opening, frozen=True, kw_only=True):
+class CarriedOpenCommand(OpenCommand, frozen=True, kw_only=True):
     """Make the row of a rehearsal, whose account is a copy of the account of the session that it rehearses."""
 
     account: Account
 
-    def plan(self, read: Read) -> Plan:
+    def plan(self, read: Read) -> Admission:
         """The account as it was when the rehearsal began."""
-        root = Row(self.composition, Node(self.account, sequential=self.sequential))
-        return Plan((), 0, row=root, charged=root)
+        root = LaunchRecord(self.composition, SessionState(self.account, sequential=self.sequential))
+        return Admission((), 0, row=root, charged=root)
 
 
 def rehearse(session: "Session") -> "Session":
@@ -294,5 +294,5 @@ def rehearse(session: "Session") -> "Session":
     composition, node = session._engine.node(session._path)
     source = session._source.rehearsed()
     engine = Engine(MemoryLedger())
-    engine.perform("root", CarriedOpening((), composition, node.sequential, account=node.account), None)
+    engine.perform("root", CarriedOpenCommand((), composition, node.sequential, account=node.account), None)
     return type(session)._at(source, engine, ())

@@ -9,11 +9,11 @@ then on, charged and halted, and what it raised is dropped, since its type and t
 failed does, too, which no library can undo: authors promise that their code is total, and `verify.two_worlds` tests
 that promise.
 
->>> from counterpoint.ledger.commands import Opening
+>>> from counterpoint.ledger.commands import OpenCommand
 >>> from counterpoint.mechanisms.concurrent import Concurrent
 >>> from counterpoint import Filter, PureDP
 >>> from counterpoint.privacy.relations import Steps
->>> opening = Opening((), Concurrent(Filter(PureDP(1)), Steps()))
+>>> opening = OpenCommand((), Concurrent(Filter(PureDP(1)), Steps()))
 >>> root = opening.plan(lambda path: None).row
 >>> answered(Intent("root", opening.body(), (), 0, 0, bytes(32), row=root), opening, None) == (root, None)
 True
@@ -29,9 +29,9 @@ from counterpoint.coins.keystream import Keystream
 from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.encoding import Plain, digest, encode
 from counterpoint.errors import INTERRUPTIONS, CounterpointError, LedgerError, bare
-from counterpoint.ledger.commands import Asking, Launching, Question, Wanted, stepping
+from counterpoint.ledger.commands import AskCommand, Command, LaunchCommand, QuestionCommand, stepping
 from counterpoint.ledger.ledger import Intent
-from counterpoint.ledger.state import Faulty, Node, Row
+from counterpoint.ledger.state import Faulty, LaunchRecord, SessionState
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.postprocessing import Failed
@@ -81,7 +81,7 @@ class StepCoins(SecureCoins):
             return self._made
 
 
-def answered(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain]:
+def answered(intent: Intent, wanted: Command, source: Source | None) -> tuple[LaunchRecord, Plain]:
     """What a request that was begun comes to: the row after it, and the answer."""
     outcome = _attempted(intent, wanted, source)
     if isinstance(outcome, BaseException):
@@ -89,17 +89,17 @@ def answered(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row
     return outcome
 
 
-def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[Row, Plain] | BaseException:
+def _attempted(intent: Intent, wanted: Command, source: Source | None) -> tuple[LaunchRecord, Plain] | BaseException:
     """What came of it, or the error. Raised here, it would take along the frames of all that has seen the data."""
     try:
         with stepping:
-            if isinstance(wanted, Asking):
+            if isinstance(wanted, AskCommand):
                 assert source is not None
                 return _answer(intent, wanted, source)
-            if isinstance(wanted, Question):
+            if isinstance(wanted, QuestionCommand):
                 assert source is not None
                 return _question(intent, wanted, source)
-            if isinstance(wanted, Launching):
+            if isinstance(wanted, LaunchCommand):
                 return _start(intent, wanted)
             assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
             return intent.row, None
@@ -109,7 +109,7 @@ def _attempted(intent: Intent, wanted: Wanted, source: Source | None) -> tuple[R
         return failure(error) if wanted.reads_data else error  # a start sees no data
 
 
-def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
+def _start(intent: Intent, wanted: LaunchCommand) -> tuple[LaunchRecord, Plain]:
     """The row of a new mechanism, and its path.
 
     A start sees no data. If it fails, its error is raised as it is, and the same id tries again, on the same coins.
@@ -119,13 +119,13 @@ def _start(intent: Intent, wanted: Launching) -> tuple[Row, Plain]:
     if isinstance(mechanism, Concurrent):
         rate, grant = mechanism.sampling_rate, UNSET if wanted.grant is None else wanted.grant
         sample = UNSET if rate is None else Sample.drawn(rate, StepCoins(intent))
-        state = Node(mechanism.rule.start(), grant=grant, sample=sample)
+        state = SessionState(mechanism.rule.start(), grant=grant, sample=sample)
     else:
         state = mechanism.start(StepCoins(intent))
-    return Row(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
+    return LaunchRecord(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
 
 
-def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]:
+def _answer(intent: Intent, wanted: AskCommand, source: Source) -> tuple[LaunchRecord, Plain]:
     """The row after an ask, and the mechanism's own answer: updates that arrived since the last one, then the ask."""
     row, coins = intent.row, StepCoins(intent)
     assert row is not None and row.state is not None
@@ -135,10 +135,10 @@ def _answer(intent: Intent, wanted: Asking, source: Source) -> tuple[Row, Plain]
         state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), coins)
-    return Row(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
+    return LaunchRecord(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
 
 
-def _question(intent: Intent, wanted: Question, source: Source) -> tuple[Row, Plain]:
+def _question(intent: Intent, wanted: QuestionCommand, source: Source) -> tuple[LaunchRecord, Plain]:
     """The row of a mechanism that was launched and asked in one, and its answer.
 
     It starts on the data that it is asked about, so no updates have arrived in between.
@@ -147,7 +147,7 @@ def _question(intent: Intent, wanted: Question, source: Source) -> tuple[Row, Pl
     state = mechanism.start(StepCoins(intent, "start"))
     private = _seen(source, mechanism, state).resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), StepCoins(intent, "ask"))
-    return Row(mechanism, last, 1, intent.pin), answer
+    return LaunchRecord(mechanism, last, 1, intent.pin), answer
 
 
 def _seen(source: Source, mechanism: Mechanism, state: State) -> Source:

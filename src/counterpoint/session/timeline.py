@@ -45,7 +45,7 @@ from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.display.timeline import Lane, LossAxis, Mark, Step, Timeline, TimelineEvent, count
 from counterpoint.errors import InvalidParameter, LedgerError, NotCovered, shown
-from counterpoint.ledger.state import Fact, Faulty, Node, Path, Row, granted
+from counterpoint.ledger.state import Faulty, HistoryEntry, LaunchRecord, Path, SessionState, granted
 from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -62,7 +62,9 @@ _READ_AT = Fraction(1, 10**6)
 """The delta at which a loss is read that has no number of its own to draw, such as a curve."""
 
 
-def timeline_of(session: "Session", by: str = "order", shows: Callable[[Fact], bool] = lambda fact: True) -> Timeline:
+def timeline_of(
+    session: "Session", by: str = "order", shows: Callable[[HistoryEntry], bool] = lambda fact: True
+) -> Timeline:
     """The session's timeline, from its history and from the mechanisms that were launched; by order, or by time.
 
     What `shows` leaves out is everything below a path: a reserve is then a lane without what happened in it.
@@ -80,7 +82,7 @@ class _Line:
     number: str
     mechanism: Mechanism
     by: str | None
-    row: Row | None
+    row: LaunchRecord | None
     start: int
     asks: list[Mark] = field(default_factory=list)
     refusals: list[Mark] = field(default_factory=list)
@@ -100,12 +102,12 @@ class _Reading:
         self._newest: _Line
         self._launched: dict[Path, int] = defaultdict(int)
         self._inside: dict[Path, int] = defaultdict(int)
-        self._rows: dict[Path, Row | None] = {}
+        self._rows: dict[Path, LaunchRecord | None] = {}
         self._account = self._rule.start()
         self._steps: list[Step] = []
         self._refusals: list[Mark] = []
 
-    def timeline(self, by: str, shows: Callable[[Fact], bool]) -> Timeline:
+    def timeline(self, by: str, shows: Callable[[HistoryEntry], bool]) -> Timeline:
         """All that is shown of it."""
         here = len(self._path)
         facts = [
@@ -113,7 +115,7 @@ class _Reading:
             for fact in self._engine.ledger.history()
             if fact.kind == "recovery" or (fact.path[:here] == self._path and shows(fact))
         ]
-        known: dict[str, Callable[[int, Fact], TimelineEvent]] = {
+        known: dict[str, Callable[[int, HistoryEntry], TimelineEvent]] = {
             "launch": self._launch,
             "delegation": self._launch,
             "ask": self._ask,
@@ -131,7 +133,7 @@ class _Reading:
         steps, refusals = tuple(self._steps), tuple(self._refusals)
         return Timeline(name, self._read.budget, tuple(events), steps, refusals, lanes, times)
 
-    def _launch(self, at: int, fact: Fact) -> TimelineEvent:
+    def _launch(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """A launch charges the session at its path; its child has the next number there, or is a part."""
         row = self._row(fact.path)
         if row is not None and row.by is not None:
@@ -162,7 +164,7 @@ class _Reading:
         reserve = isinstance(line.mechanism, Concurrent)
         self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
 
-    def _recount(self, at: int, fact: Fact) -> TimelineEvent:
+    def _recount(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """The level falls to what a revoked grant has used of its reserve."""
         number = int(fact.what.removeprefix("child ").partition(":")[0])
         line = self._lines[(*fact.path, number)]
@@ -173,31 +175,31 @@ class _Reading:
             self._steps.append(Step(at, before, after, line.number, f"event {at}: {fact.what}", True))
         return TimelineEvent("recount", line.number, fact.what)
 
-    def _recovery(self, at: int, fact: Fact) -> TimelineEvent:
+    def _recovery(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """The level rises to all that the rule promises, where it promises something: what was lost is not known."""
         before, after = self._steps[-1].after if self._steps else 0.0, self._read(self._whole)
         if isfinite(after):
             self._steps.append(Step(at, before, max(before, after), "", f"event {at}: {fact.what}"))
         return TimelineEvent("recovery", "", fact.what)
 
-    def _recounted(self, child: Row, path: Path) -> Account:
-        assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, Node)
+    def _recounted(self, child: LaunchRecord, path: Path) -> Account:
+        assert isinstance(child.mechanism, Concurrent) and isinstance(child.state, SessionState)
         rows = (self._row((*path, number)) for number in range(child.state.launched))
         claims = [row.mechanism.claim for row in rows if row is not None]
         return self._rule.refunded(self._account, child.mechanism.rule, child.mechanism.claim, claims)
 
-    def _ask(self, at: int, fact: Fact) -> TimelineEvent:
+    def _ask(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         line = self._lines[fact.path]
         line.asks.append(Mark(at, f"event {at}: asked {fact.what}".rstrip()))
         return TimelineEvent("ask", line.number, fact.what)
 
-    def _question(self, at: int, fact: Fact) -> TimelineEvent:
+    def _question(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """A launch that is asked at once."""
         launched = self._launch(at, fact)
         self._newest.asks.append(Mark(at, f"event {at}: asked {fact.what}"))
         return TimelineEvent("question", launched.lane, fact.what)
 
-    def _refusal(self, at: int, fact: Fact) -> TimelineEvent:
+    def _refusal(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """A launch that was refused, in this session or in one that it gave a budget to."""
         mark = Mark(at, f"event {at}: {fact.what}; nothing was charged")
         line = self._around(fact.path)
@@ -242,13 +244,13 @@ class _Reading:
         detail += " · not started" if line.row is None else " · halted" if halted else ""
         return Lane(line.number, name, detail, (line.start,), cost, depth, False, asks, refusals, halted)
 
-    def _row(self, path: Path) -> Row | None:
+    def _row(self, path: Path) -> LaunchRecord | None:
         if path not in self._rows:
             self._rows[path] = self._engine.ledger.read(path)
         return self._rows[path]
 
 
-def _over(row: Row | None) -> bool:
+def _over(row: LaunchRecord | None) -> bool:
     """Whether a mechanism has given its last answer, or its code failed."""
     return row is not None and (row.state is None or isinstance(row.state, Faulty))
 

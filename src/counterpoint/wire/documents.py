@@ -27,7 +27,7 @@ from counterpoint.display.timeline import Mark, Timeline
 from counterpoint.encoding import Plain, Value, decode, encode, plain_number
 from counterpoint.errors import NotAllowed, NotCovered
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.state import Fact
+from counterpoint.ledger.state import HistoryEntry
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact
@@ -205,15 +205,15 @@ def read_quote(said: dict[str, Any]) -> Quote:
     )
 
 
-def fact_json(data_set: str, number: int, fact: Fact) -> dict[str, Any]:
+def fact_json(data_set: str, number: int, fact: HistoryEntry) -> dict[str, Any]:
     """One line of a history."""
     at = str(SessionId(data_set, fact.path))
     return {"number": number, "kind": fact.kind, "at": at, "what": fact.what, "who": fact.who, "when": fact.at}
 
 
-def read_fact(said: dict[str, Any]) -> Fact:
+def read_fact(said: dict[str, Any]) -> HistoryEntry:
     """One line of a history."""
-    return Fact(said["kind"], SessionId.read(said["at"]).path, said["what"], said["who"], said["when"])
+    return HistoryEntry(said["kind"], SessionId.read(said["at"]).path, said["what"], said["who"], said["when"])
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from litestar.exceptions import PermissionDeniedException
 from litestar.handlers.base import BaseRouteHandler
 from litestar.params import HeaderParameter, PathParameter, QueryParameter
 
-from counterpoint.ledger.ledger import made_up
+from counterpoint.ledger.ledger import new_request_id
 from counterpoint.numbers.exact import exact
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.registry import Registry
@@ -187,7 +187,7 @@ def of(said: str | list[str] | Json | None) -> Any:
 
 def request_id(given: str | None) -> str:
     """The id of a request: what its caller gave, or one that is made up."""
-    return made_up() if given is None else checked_id(given)
+    return new_request_id() if given is None else checked_id(given)
 
 
 LONGEST_ID = 200

@@ -31,7 +31,7 @@ from litestar.params import Body
 from litestar.types import ASGIApp, Receive, Scope, Send
 
 from counterpoint.display.timeline import Lane, Timeline
-from counterpoint.ledger.state import Fact, Grant, Path, granted
+from counterpoint.ledger.state import Grant, HistoryEntry, Path, granted
 from counterpoint.queries.source import Source
 from counterpoint.service.api.inputs import TheRegistry
 from counterpoint.service.edge import Strangers, address_of
@@ -167,7 +167,7 @@ def grants_around(session: Session) -> list[Grant]:
     return [grant for grant in grants if grant is not None]
 
 
-def shown_facts(session: Session, who: Principal) -> Callable[[Fact], bool]:
+def shown_facts(session: Session, who: Principal) -> Callable[[HistoryEntry], bool]:
     """Whether a principal sees a line of this session's history: sessions granted to others stay hidden."""
     if who.role in OVERSEERS:
         return lambda fact: True
@@ -184,7 +184,7 @@ def shown_facts(session: Session, who: Principal) -> Callable[[Fact], bool]:
     return lambda fact: not is_anothers(fact.path)
 
 
-def visible_history(session: Session, who: Principal) -> list[Fact]:
+def visible_history(session: Session, who: Principal) -> list[HistoryEntry]:
     """The history of a session, as far as a principal may see it."""
     return list(filter(shown_facts(session, who), session.history))
 

@@ -18,9 +18,9 @@ from counterpoint.answers.tables import Tabular
 from counterpoint.display.charts import ErrorBar, ErrorBars, written
 from counterpoint.display.markup import element, percent
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.ledger.commands import Asking, Question, read_wanted
+from counterpoint.ledger.commands import AskCommand, QuestionCommand, read_command
 from counterpoint.ledger.ledger import AnsweredAsk, StoredAnswer
-from counterpoint.ledger.state import Faulty, Row
+from counterpoint.ledger.state import Faulty, LaunchRecord
 from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_roles
 from counterpoint.service.identity import Principal
 from counterpoint.service.pages.access import WORKERS, By, visible_session
@@ -78,8 +78,8 @@ def receipt(registry: TheRegistry, by: By, session: InPath, ask: InQuery) -> Res
 
 def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     path = one.answer.path
-    row, asked = session._engine.ledger.read(path), read_wanted(one.body)
-    assert row is not None and isinstance(asked, Asking | Question)
+    row, asked = session._engine.ledger.read(path), read_command(one.body)
+    assert row is not None and isinstance(asked, AskCommand | QuestionCommand)
     cells = _cells(session, row, asked, one)
     steps = path[len(session._path) :]
     number = ".".join(str(step + 1) if isinstance(step, int) else step.partition(":")[2] for step in steps)
@@ -88,7 +88,9 @@ def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     return AnswerLine(one.fact.at, one.request, number, kind, one.fact.what, cells[:_MOST_CELLS], more)
 
 
-def _cells(session: Session, row: Row, asked: Asking | Question, one: AnsweredAsk) -> list[AnswerCell]:
+def _cells(
+    session: Session, row: LaunchRecord, asked: AskCommand | QuestionCommand, one: AnsweredAsk
+) -> list[AnswerCell]:
     """The answer in the request's units, with its error where it states one; else as it is.
 
     A postprocessor asks with a public part of its own: what is answered then need not be an answer to the request. And
@@ -103,7 +105,9 @@ def _cells(session: Session, row: Row, asked: Asking | Question, one: AnsweredAs
         return [AnswerCell("", _text(released))]
 
 
-def _cells_in_units(session: Session, row: Row, asked: Asking | Question, answer: StoredAnswer) -> list[AnswerCell]:
+def _cells_in_units(
+    session: Session, row: LaunchRecord, asked: AskCommand | QuestionCommand, answer: StoredAnswer
+) -> list[AnswerCell]:
     released: Any = answer.answer
     if asked.prepared is not None and not isinstance(released, bool):
         bars = _error_bars(Provenance(row.mechanism, asked.prepared, released))

@@ -13,7 +13,7 @@ from typing import Any
 from litestar import Request, Response, get, post
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
-from counterpoint.ledger.state import Fact, Grant
+from counterpoint.ledger.state import Grant, HistoryEntry
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
 from counterpoint.service.pages.access import OVERSEERS, By, Form, visible_grants, visible_timeline
@@ -143,7 +143,7 @@ def _page(
     )
 
 
-def _line(given: GrantedSession, who: Principal, now: float, facts: Sequence[Fact]) -> GrantLine:
+def _line(given: GrantedSession, who: Principal, now: float, facts: Sequence[HistoryEntry]) -> GrantLine:
     """A grant, by the history of its data set; only one that has reserved something needs its timeline."""
     grant, path = given.grant, given.id.path
     recounts = (fact for fact in facts if fact.kind == "recount" and fact.path == path[:-1])

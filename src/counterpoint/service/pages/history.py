@@ -16,7 +16,7 @@ from litestar import Request, Response, get
 from markupsafe import Markup
 
 from counterpoint.display.timeline import count, moments
-from counterpoint.ledger.state import Fact
+from counterpoint.ledger.state import HistoryEntry
 from counterpoint.service.api.inputs import TheRegistry, for_roles
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.access import OVERSEERS, By, visible_grants, visible_history, visible_timeline
@@ -67,7 +67,7 @@ class HistoryLine:
 
     number: int
     data_set: str
-    fact: Fact
+    fact: HistoryEntry
     left: str = ""
 
     @property
@@ -211,7 +211,7 @@ def _with_left(registry: Registry, who: Principal, lines: Sequence[HistoryLine])
     """The same lines; a refusal with what was left of the session's budget when it was made."""
 
     @cache
-    def left_at_refusals(name: str, path: tuple[int | str, ...]) -> list[tuple[Fact, str]]:
+    def left_at_refusals(name: str, path: tuple[int | str, ...]) -> list[tuple[HistoryEntry, str]]:
         session = registry.data_set(name).session().at(path)
         return _left_at_refusals(session, who) if isinstance(session, Session) else []
 
@@ -222,7 +222,7 @@ def _with_left(registry: Registry, who: Principal, lines: Sequence[HistoryLine])
     return [HistoryLine(line.number, line.data_set, line.fact, left(line)) for line in lines]
 
 
-def _left_at_refusals(session: Session, who: Principal) -> list[tuple[Fact, str]]:
+def _left_at_refusals(session: Session, who: Principal) -> list[tuple[HistoryEntry, str]]:
     timeline = visible_timeline(session, who)
     if timeline.budget.ceiling is None:
         return []
