@@ -75,7 +75,7 @@ VISITS = ["visitor,page,seconds", *(f"v{n % 1800},{'home' if n % 3 else 'shop'},
 
 
 class Seeds:
-    """Where the noise of the story comes from: the operating system, or for a repeatable story a counter."""
+    """The seeds of the story: from the operating system, or counted for a repeatable story."""
 
     def __init__(self, seed: int | None) -> None:
         self._seed = seed
@@ -180,7 +180,7 @@ def _crash(say: Callable[[str], None], seed: int | None) -> None:
 
 
 def _ledger_in(folder: str) -> Durable:
-    """A ledger with its key and witness beside it, whatever the environment says, so that all go away together."""
+    """A ledger with its key and witness in one folder, whatever the environment says, to be deleted together."""
     logging.getLogger("counterpoint.ledger").setLevel(logging.ERROR)  # which would be warned of
     place, key, witness = (os.path.join(folder, name) for name in ("ledger.db", "key", "witness"))
     return Durable(place, key, witness)
@@ -249,14 +249,14 @@ Say = Callable[[str], None]
 
 
 class RunningService(NamedTuple):
-    """Where a service listens, its custodian's key, and the public key that it signs with."""
+    """The address of a service, its custodian's key, and its public signing key."""
 
     url: str
     key: str
     signer: str
 
     def calls(self, key: str) -> "httpx.Client":
-        """What sends requests with a key."""
+        """An HTTP client that sends this key."""
         import httpx  # noqa: PLC0415 - of the extra
 
         return httpx.Client(base_url=self.url, headers={"Authorization": f"Bearer {key}"}, timeout=60)
@@ -297,7 +297,7 @@ def _served(folder: Path) -> Iterator[RunningService]:
 
 
 def _announced(lines: Iterator[str]) -> RunningService:
-    """What a service prints when it starts: its address, the key of its first custodian, the one that it signs with."""
+    """Read the lines that a service prints at its start: its address, its first custodian's key, and its signing key."""
     address = re.search(r"http://\S+", next(lines, ""))
     key = re.search(r"cp_\S+", next(lines, ""))
     signer = re.search(r"[0-9a-f]{64}", next(lines, ""))
