@@ -297,7 +297,7 @@ def _served(folder: Path) -> Iterator[RunningService]:
 
 
 def _announced(lines: Iterator[str]) -> RunningService:
-    """Read the lines that a service prints at its start: its address, its first custodian's key, and its signing key."""
+    """Read what a service prints at its start: its address, its first custodian's key, and its signing key."""
     address = re.search(r"http://\S+", next(lines, ""))
     key = re.search(r"cp_\S+", next(lines, ""))
     signer = re.search(r"[0-9a-f]{64}", next(lines, ""))
