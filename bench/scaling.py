@@ -17,7 +17,7 @@ import heapq
 import statistics
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
 from typing import NamedTuple
@@ -209,7 +209,7 @@ def _one_by_one(session: cp.Session, noisy: cp.Handle) -> tuple[float, float, fl
     return 2 * each, max(0.0, ask - 2 * each), wall
 
 
-def _together(handles: list[cp.Handle]) -> float:
+def _together(handles: Sequence[cp.Handle]) -> float:
     """The CPU seconds of an ask, of which there is one at a time on each handle."""
 
     def ask(handle: cp.Handle) -> None:

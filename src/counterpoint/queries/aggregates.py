@@ -350,18 +350,20 @@ REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
 
 
 @overload
-def count(where: str | None = None, *, of: str | None = None) -> Count: ...
+def count(
+    where: str | None = None, *, by: None = None, keys: Iterable[KeyOrTuple] | None = None, of: str | None = None
+) -> Request[int]: ...
 @overload
 def count(
     where: str | None = None, *, by: GivenBy, keys: Iterable[KeyOrTuple] | None = None, of: str | None = None
-) -> Histogram: ...
+) -> Request[tuple[object, ...]]: ...
 def count(
     where: str | None = None,
     *,
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     of: str | None = None,
-) -> Count | Histogram:
+) -> Request:
     """How many rows (satisfy `where`), with `by` for each key of one or several columns.
 
     Keys are given or declared: for several columns tuples, or all combinations of what the columns declare. `of` names
@@ -378,13 +380,21 @@ def count(
     return on_source(of, Histogram(by, listed(keys, "keys"), None, where))
 
 
+@overload
+def count_distinct(
+    where: str | None = None, *, by: None = None, keys: Iterable[KeyOrTuple] | None = None, of: str | None = None
+) -> Request[int]: ...
+@overload
+def count_distinct(
+    where: str | None = None, *, by: GivenBy, keys: Iterable[KeyOrTuple] | None = None, of: str | None = None
+) -> Request[tuple[object, ...]]: ...
 def count_distinct(
     where: str | None = None,
     *,
     by: GivenBy | None = None,
     keys: Iterable[KeyOrTuple] | None = None,
     of: str | None = None,
-) -> CountDistinct:
+) -> Request:
     """How many units (have a row that satisfies `where`); with `by`, how many have one with each key.
 
     >>> count_distinct("age >= 18")
@@ -393,17 +403,41 @@ def count_distinct(
     return on_source(of, CountDistinct(where, or_unset(by), or_unset(listed(keys, "keys"))))
 
 
+@overload
 def mean(
     column: str,
     where: str | None = None,
-    by: GivenBy | None = None,
-    keys: Iterable[KeyOrTuple] | None = None,
     *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Mean:
+) -> Request[Fraction]: ...
+@overload
+def mean(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
+def mean(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request:
     """The mean of a column with declared bounds, as a balanced pair of a sum and a count; with `by`, one for each key.
 
     The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
@@ -425,7 +459,7 @@ def histogram(
     where: str | None = None,
     *,
     of: str | None = None,
-) -> Histogram:
+) -> Request[tuple[object, ...]]:
     """How many rows have each key (given, or declared by the columns), or lie between each two edges of one column.
 
     >>> histogram("state", keys=["CA", "NY"]).keys
@@ -436,7 +470,7 @@ def histogram(
 
 def ranks(
     column: str, candidates: Iterable[AnyNumber | Day], where: str | None = None, *, of: str | None = None
-) -> Ranks:
+) -> Request[tuple[object, ...]]:
     """How many rows are at or below each of the ascending candidates.
 
     >>> len(ranks("age", range(0, 121, 10)).candidates)
@@ -445,17 +479,41 @@ def ranks(
     return on_source(of, Ranks(column, listed(candidates, "candidates") or (), where))
 
 
+@overload
 def sum(
     column: str,
     where: str | None = None,
-    by: GivenBy | None = None,
-    keys: Iterable[KeyOrTuple] | None = None,
     *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Sum:  # shadows the builtin, which this file does not use
+) -> Request[int | Fraction]: ...
+@overload
+def sum(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
+def sum(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request:  # shadows the builtin, which this file does not use
     """The sum of a column with declared bounds; with `by`, one for each key of one or several columns.
 
     Keys are given, or declared by those columns. The column may be an expression over columns; `low` and `high` clamp

@@ -37,7 +37,7 @@ from collections.abc import Iterable, Mapping
 from datetime import date as Day  # noqa: N812
 from fractions import Fraction
 from itertools import pairwise
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
@@ -190,6 +190,34 @@ def doubling(column: Number | Date) -> tuple[Fraction, ...]:
     return tuple(step * column.grid for step in sorted({column.least, column.most, *inside}))
 
 
+@overload
+def minimum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[Chosen]: ...
+@overload
+def minimum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
 def minimum(
     column: str,
     rank: int | None = None,
@@ -202,7 +230,7 @@ def minimum(
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Extreme:
+) -> Request:
     """A value that all but about `rank` rows are above; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
@@ -211,6 +239,34 @@ def minimum(
     return _extreme("low", clamped_text(column, low, high, step), rank, candidates, where, by, keys, of)
 
 
+@overload
+def maximum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[Chosen]: ...
+@overload
+def maximum(
+    column: str,
+    rank: int | None = None,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
 def maximum(
     column: str,
     rank: int | None = None,
@@ -223,7 +279,7 @@ def maximum(
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Extreme:
+) -> Request:
     """A value that all but about `rank` rows are below; with `by`, one for each key, all together at the price of one.
 
     Without candidates, they are those of `quantile` together with those of `bounds`. The rank is 20 times the rows of a
@@ -239,7 +295,7 @@ def bounds(
     where: str | None = None,
     *,
     of: str | None = None,
-) -> Extreme:
+) -> Request[tuple[Chosen, ...]]:
     """Private bounds of a column: two values between which nearly all rows lie, for later requests.
 
     Beyond each of them are about `rank` rows: 40 times the rows of a unit, unless it is given. Without candidates, they
@@ -351,7 +407,7 @@ def top(
     where: str | None = None,
     *,
     of: str | None = None,
-) -> Top:
+) -> Request[tuple[Chosen, ...]]:
     """The `k` most frequent keys of a column, or of several columns together, the most frequent first.
 
     Keys are given, or declared by the columns.

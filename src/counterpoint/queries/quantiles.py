@@ -15,12 +15,13 @@ Keys(column='city', longest=40)
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date as Day  # noqa: N812
 from fractions import Fraction
-from typing import Annotated, Any, Protocol, TypeVar, runtime_checkable
+from typing import Annotated, Any, Protocol, TypeVar, overload, runtime_checkable
 
 from msgspec import UNSET, UnsetType
 
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
+from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Number as AnyNumber
 from counterpoint.numbers.exact import exact, format_number, whole
 from counterpoint.numbers.parameters import Parameter, Read, default
@@ -254,6 +255,34 @@ def keys(
     return on_source(of, Keys(column, longest, most, where))
 
 
+@overload
+def quantile(
+    column: str,
+    q: AnyNumber,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[Chosen]: ...
+@overload
+def quantile(
+    column: str,
+    q: AnyNumber,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
 def quantile(
     column: str,
     q: AnyNumber,
@@ -266,7 +295,7 @@ def quantile(
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Quantile:
+) -> Request:
     """How near each of the ascending candidates is to the q-quantile of a column: the best has the largest score.
 
     Without candidates, they are the values between the column's declared bounds: all of them, or 1,000 evenly spaced.
@@ -276,11 +305,35 @@ def quantile(
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
-    measured = clamped_text(column, low, high, step)
-    return on_source(of, Quantile(measured, q, among, where, by=or_unset(by), keys=cells))
+    return on_source(of, _quantile(clamped_text(column, low, high, step), q, candidates, where, by, keys))
 
 
+@overload
+def median(
+    column: str,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[Chosen]: ...
+@overload
+def median(
+    column: str,
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
 def median(
     column: str,
     candidates: Iterable[AnyNumber | Day] | None = None,
@@ -292,14 +345,25 @@ def median(
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Quantile:
+) -> Request:
     """The quantile of 1/2: how near each candidate is to the median of a column.
 
     >>> median("age")
     Quantile(column='age', q=0.5)
     """
-    clamps = {"low": low, "high": high, "step": step}
-    return quantile(column, Fraction(1, 2), candidates, where, by=by, keys=keys, **clamps, of=of)
+    return on_source(of, _quantile(clamped_text(column, low, high, step), Fraction(1, 2), candidates, where, by, keys))
+
+
+def _quantile(  # noqa: PLR0917 - the arguments of `quantile`, in their order
+    column: str,
+    q: AnyNumber,
+    candidates: Iterable[AnyNumber | Day] | None,
+    where: str | None,
+    by: GivenBy | None,
+    keys: Iterable[KeyOrTuple] | None,
+) -> Quantile:
+    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
+    return Quantile(column, q, among, where, by=or_unset(by), keys=cells)
 
 
 @runtime_checkable

@@ -25,7 +25,7 @@ A mean in the user's units: what a noisy sum and a noisy count say together, and
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import Any, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, UnsetType
 
@@ -179,8 +179,21 @@ def describe_request(request: object) -> str:
     return f"a value of type {type(request).__name__}"
 
 
-class Request(Tagged):
-    """A question for a table."""
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _Kind
+
+    A = _Kind("A", default=Any)
+else:
+    A = TypeVar("A")
+
+
+class Request(Tagged, Generic[A]):
+    """A question for a table.
+
+    `A` is for type checkers: what the answer is in units, such as `Request[int]`. A choice of a candidate is a
+    `Request[Chosen]`, and an answer for each key a `Request[tuple[object, ...]]`. `Session.ask` and `Handle.ask` say by
+    it what they return.
+    """
 
     __slots__ = ()
     where: str | None

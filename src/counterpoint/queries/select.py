@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import accumulate, chain
 from math import floor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
@@ -311,6 +311,24 @@ def _fields(facts: PreparedQuery, grid: Fraction) -> tuple[Any, ...]:
     return *head, facts.one_way, facts.names, facts.units
 
 
+@overload
+def select(
+    *unnamed: object,
+    by: None = None,
+    keys: None = None,
+    of: str | None = None,
+    noise: Noise | None = None,
+    **parts: Request,
+) -> Request[Mapping[str, object]]: ...
+@overload
+def select(
+    *unnamed: object,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    of: str | None = None,
+    noise: Noise | None = None,
+    **parts: Request,
+) -> Request[Mapping[str, tuple[object, ...]]]: ...
 def select(
     *unnamed: object,
     by: GivenBy | None = None,
@@ -318,7 +336,7 @@ def select(
     of: str | None = None,
     noise: Noise | None = None,
     **parts: Request,
-) -> Select:
+) -> Request:
     """Several aggregates at once, by name; with `by`, for each key of those columns.
 
     Numbers that they have in common, such as the count under two means, are released once. The budget is divided so

@@ -31,6 +31,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from itertools import chain
 from math import sqrt
+from typing import overload
 
 from msgspec import UnsetType
 
@@ -239,17 +240,41 @@ def _variances(squares: int, total: int, weight: int, steps: int, of_weight: int
     return min(at(squares - steps, far, first), at(squares - steps, far, last)), at(most, near, top)
 
 
+@overload
 def variance(
     column: str,
     where: str | None = None,
-    by: GivenBy | None = None,
-    keys: Iterable[KeyOrTuple] | None = None,
     *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Variance:
+) -> Request[Fraction]: ...
+@overload
+def variance(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
+def variance(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request:
     """The variance of a column with declared bounds, divided by the number of values; with `by`, one for each key.
 
     The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
@@ -260,17 +285,41 @@ def variance(
     return on_source(of, Variance(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
+@overload
 def stdev(
     column: str,
     where: str | None = None,
-    by: GivenBy | None = None,
-    keys: Iterable[KeyOrTuple] | None = None,
     *,
+    by: None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
     low: AnyNumber | None = None,
     high: AnyNumber | None = None,
     step: AnyNumber | None = None,
     of: str | None = None,
-) -> Variance:
+) -> Request[Fraction]: ...
+@overload
+def stdev(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
+def stdev(
+    column: str,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request:
     """The standard deviation of a column with declared bounds: the root of `variance`, at the same cost.
 
     The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).

@@ -21,7 +21,7 @@ Quote(cost=PureDP(0.4), after=PureDP(0.4), mechanism=Laplace(0.4))
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from counterpoint.answers.present import marked
 from counterpoint.continual.counter import Counter
@@ -33,16 +33,25 @@ from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.commands import Fit
 from counterpoint.ledger.state import Faulty, Path, Sealed
 from counterpoint.measures.loss import Loss
+from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.sparse_vector import AboveThreshold, SparseVector
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
-from counterpoint.queries.request import PreparedQuery, in_units
+from counterpoint.queries.request import PreparedQuery, Request, in_units
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import explained, public_part
 from counterpoint.session.step import follows_updates
 
 if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _Kind
+
     from counterpoint.session.session import Session
+
+    M_co = _Kind("M_co", bound=Mechanism, covariant=True, default=Mechanism)
+else:
+    M_co = TypeVar("M_co", covariant=True)
+M = TypeVar("M", bound=Mechanism)
 
 
 class Released(NamedTuple):
@@ -59,10 +68,10 @@ class Released(NamedTuple):
         return marked(found) if self.made_up else found
 
 
-class Handle:
+class Handle(Generic[M_co]):
     """The analyst's end of one launched mechanism."""
 
-    def __init__(self, session: "Session", source: Source, path: Path, mechanism: Mechanism) -> None:
+    def __init__(self, session: "Session", source: Source, path: Path, mechanism: M_co) -> None:
         self._session = session
         self._source = source
         self._path = path
@@ -84,6 +93,26 @@ class Handle:
         """
         return self.mechanism.claim.loss
 
+    @overload
+    def ask(
+        self: "Handle[AboveThreshold]", request: object = None, *, id: str | None = None, **options: Any
+    ) -> bool: ...
+    @overload
+    def ask(
+        self: "Handle[SparseVector]", request: object = None, *, id: str | None = None, **options: Any
+    ) -> bool | tuple[bool, int | Fraction]: ...
+    @overload
+    def ask(self: "Handle[Laplace | Gaussian]", request: Request[int], *, id: str | None = None) -> int: ...
+    @overload
+    def ask(
+        self: "Handle[Laplace | Gaussian]", request: Request[int | Fraction], *, id: str | None = None
+    ) -> int | Fraction: ...
+    @overload
+    def ask(
+        self: "Handle[Laplace | Gaussian]", request: Request[Fraction], *, id: str | None = None
+    ) -> Fraction | float: ...
+    @overload
+    def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any: ...
     def ask(self, request: object = None, *, id: str | None = None, **options: Any) -> Any:
         """Ask; the answer is in the request's units. Malformed asks are `InvalidRequest` and change nothing.
 

@@ -18,11 +18,14 @@ True
 (PureDP(0.4), Remaining(epsilon=0.6, delta=0))
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from fractions import Fraction
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, overload
 
 from counterpoint.answers.present import SQLAnswer
+from counterpoint.answers.scalars import AnyChoice, FloatAnswer, IntAnswer, KeysAnswer, Scalar, TupleAnswer
+from counterpoint.answers.tables import RecordAnswer, SeveralAnswer, TableAnswer
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.parallel import Parallel
 from counterpoint.composition.rule import Rule
@@ -35,20 +38,22 @@ from counterpoint.ledger.state import Path, principal
 from counterpoint.measures import ApproxDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.mechanisms.mechanism import Mechanism
+from counterpoint.mechanisms.mechanism import Chosen, Mechanism
 from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import Sparse, Static, Steps
+from counterpoint.queries.quantiles import Keys
 from counterpoint.queries.request import Request
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import composed, launchable
-from counterpoint.session.handle import Handle, Quote, quote_of
+from counterpoint.session.handle import Handle, M, Quote, quote_of
 from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.runner import Engine
 from counterpoint.session.scope import bind, closed_on_error, ledger_of, open_root, rehearse
 from counterpoint.session.subsessions import DelegatingSession, Partition
 from counterpoint.session.timeline import as_html, as_rich, timeline_of
 from counterpoint.sources.streams.items import read_subscription
+from counterpoint.sql_requests.query import SQLQuery
 from counterpoint.sql_requests.select import sql
 
 
@@ -140,6 +145,36 @@ class Session(DelegatingSession):
         source = self._source.of(of)
         return quote_of(self, launchable(would_launch(self, mechanism, on), source))
 
+    @overload
+    def ask(self, request: Keys, *, id: str | None = None, **on: Unpack[GivenTerms]) -> KeysAnswer: ...
+    @overload
+    def ask(self, request: SQLQuery, *, id: str | None = None, **on: Unpack[GivenTerms]) -> SQLAnswer: ...
+    @overload
+    def ask(self, request: Request[int], *, id: str | None = None, **on: Unpack[GivenTerms]) -> IntAnswer: ...
+    @overload
+    def ask(self, request: Request[Fraction], *, id: str | None = None, **on: Unpack[GivenTerms]) -> FloatAnswer: ...
+    @overload
+    def ask(self, request: Request[int | Fraction], *, id: str | None = None, **on: Unpack[GivenTerms]) -> Scalar: ...
+    @overload
+    def ask(self, request: Request[Chosen], *, id: str | None = None, **on: Unpack[GivenTerms]) -> AnyChoice: ...
+    @overload
+    def ask(
+        self, request: Request[tuple[object, ...]], *, id: str | None = None, **on: Unpack[GivenTerms]
+    ) -> TableAnswer: ...
+    @overload
+    def ask(
+        self, request: Request[tuple[Chosen, ...]], *, id: str | None = None, **on: Unpack[GivenTerms]
+    ) -> TupleAnswer: ...
+    @overload
+    def ask(
+        self, request: Request[Mapping[str, object]], *, id: str | None = None, **on: Unpack[GivenTerms]
+    ) -> RecordAnswer: ...
+    @overload
+    def ask(
+        self, request: Request[Mapping[str, tuple[object, ...]]], *, id: str | None = None, **on: Unpack[GivenTerms]
+    ) -> SeveralAnswer: ...
+    @overload
+    def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any: ...
     def ask(self, request: object, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Any:
         """Launch what answers this request, and ask it once; a number or a table that knows its error.
 
@@ -186,11 +221,11 @@ class Session(DelegatingSession):
 
     def launch(
         self,
-        mechanism: Mechanism,
+        mechanism: M,
         *,
         of: str | Sequence[str] | Request | None = None,
         id: str | None = None,
-    ) -> Handle:
+    ) -> Handle[M]:
         """Pay for a mechanism and start it; or `BudgetExceeded`, `NotCovered` or `RelationMismatch`, for free.
 
         Of a stream of records a mechanism follows what `of` says: a field, several of them, or a request that is a sum
@@ -210,7 +245,7 @@ class Session(DelegatingSession):
         source = self._source.of(of)
         fit = launchable(mechanism, source)
         path = self._engine.launch(self._path, fit, cursor=source.pin(), of=read_subscription(of), request=id)
-        return Handle(self, source, path, fit.mechanism)
+        return Handle(self, source, path, fit.mechanism)  # type: ignore[arg-type]  # fitting keeps the class
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.

@@ -114,7 +114,7 @@ def _of_a_column(ask: Callable[..., Request]) -> "Callable[[exp.Expr, Scope], Ag
 
     def read(node: "exp.Expr", scope: Scope) -> Aggregate:
         column = scope.value(only(node, "this").this)
-        return Aggregate(lambda where, by, keys: ask(column, where, by, keys))
+        return Aggregate(lambda where, by, keys: ask(column, where, by=by, keys=keys))
 
     return read
 
