@@ -105,16 +105,24 @@ questions = st.one_of(
     st.builds(requests.count, maybe_where),
     st.builds(requests.count_distinct, maybe_where),
     st.builds(requests.sum, st.sampled_from(["income", "tokens"]), maybe_where),
-    st.builds(requests.sum, st.just("income"), maybe_where, st.just("state"), st.none() | st.just(["WY", "nowhere"])),
-    st.builds(requests.sum, st.just("tokens"), maybe_where, st.just("vip")),
-    st.builds(requests.sum, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
+    st.builds(
+        requests.sum, st.just("income"), maybe_where, by=st.just("state"), keys=st.none() | st.just(["WY", "nowhere"])
+    ),
+    st.builds(requests.sum, st.just("tokens"), maybe_where, by=st.just("vip")),
+    st.builds(
+        requests.sum, st.just("income"), maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)
+    ),
     st.builds(requests.count, maybe_where, by=st.just(["state", "vip"])),
     st.builds(requests.count, maybe_where, by=st.just(["zip", "age", "born"]), keys=st.just(TRIPLES)),
     st.builds(requests.mean, st.sampled_from(["income", "tokens"]), maybe_where),
-    st.builds(requests.mean, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
-    st.builds(requests.mean, st.just("tokens"), maybe_where, st.just("state")),
+    st.builds(
+        requests.mean, st.just("income"), maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)
+    ),
+    st.builds(requests.mean, st.just("tokens"), maybe_where, by=st.just("state")),
     st.builds(variances.variance, st.just("income"), maybe_where),
-    st.builds(variances.stdev, st.just("income"), maybe_where, st.just(["vip", "state"]), st.none() | st.just(PAIRS)),
+    st.builds(
+        variances.stdev, st.just("income"), maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)
+    ),
     st.builds(requests.histogram, st.just("state"), where=maybe_where),
     st.builds(requests.histogram, st.just("zip"), st.just(["10%", "it's", "nowhere"]), where=maybe_where),
     st.builds(requests.histogram, st.just("age"), st.just([18]), where=maybe_where),
