@@ -4,12 +4,12 @@
 raises `NotCovered`. The entries of `Loss` itself are for every measure without an entry of its own: (epsilon, delta) is
 read off the curve that each measure has, and the others go through pure DP.
 
-Beside it stands a table for the one theorem that rules on every level ask for: which randomized response simulates a
-mechanism (`RESPONSES`).
+`RESPONSES` beside it is no table of conversions: it says which randomized response simulates a mechanism with a loss,
+which is what most composition theorems ask.
 
 >>> from counterpoint import zCDP
->>> zCDP(0.05).as_renyi(8), zCDP(0.05).as_approx(1e-6).epsilon == zCDP(0.05).as_approx(1e-6).epsilon
-(RenyiDP(alpha=8, epsilon=0.4), True)
+>>> zCDP(0.05).as_renyi(8), PureDP(1).as_zcdp(), response_of(PureDP(1)), response_of(zCDP(0.5))
+(RenyiDP(alpha=8, epsilon=0.4), zCDP(0.5), (1, Fraction(0, 1)), None)
 """
 
 import math

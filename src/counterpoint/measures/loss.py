@@ -6,9 +6,10 @@ and across measures where a conversion is valid (Haney et al. 2023, Def 1.15: bo
 Conversions (`as_zcdp`, ...) round toward more loss, or raise `NotCovered`. The meanings of these classes
 never change: a new meaning is a new class.
 
-`Loss` lists all that a rule asks of a measure. A new measure is one file with one subclass: it defines
-`_epsilon_bounds`, `_delta_bounds` and `group`, and whatever else a theorem gives it. Every other member has a default,
-which is that no theorem covers the case. Members with an underscore are for measures to define, not for others to call.
+A new measure is one file with one subclass: it defines `_epsilon_bounds`, `_delta_bounds` and `group`. Every other
+member has a default, which is that no theorem covers the case. Members with an underscore are for measures to define,
+not for others to call. What relates a measure to others stands in tables beside the theorems: `conversions.py`, and the
+sums in `composition/`.
 
 >>> from counterpoint import ApproxDP, PureDP
 >>> PureDP(0.5).implies(ApproxDP(1, 1e-6)), ApproxDP(0.5, 0.9).implies(ApproxDP(1, 1e-6))
