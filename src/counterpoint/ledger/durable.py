@@ -38,8 +38,9 @@ from counterpoint.ledger.store.store import ChangeSet, Store, exported
 from counterpoint.ledger.stream_log import StoredStreamLog
 from counterpoint.ledger.verification import started
 from counterpoint.ledger.witness import Witness
-from counterpoint.sources.streams.log import Log, position
+from counterpoint.queries.source import AppendLog
 from counterpoint.sources.streams.log import in_use as in_use_log
+from counterpoint.sources.streams.log import position
 
 
 class Job(Protocol):
@@ -210,7 +211,7 @@ class DurableLedger(Ledger):
     def bind(
         self,
         fingerprint: str | None,
-        log: Log | None = None,
+        log: AppendLog | None = None,
         *,
         rows: bytes | None = None,
         second_budget: bool = False,

@@ -64,7 +64,7 @@ from counterpoint.ledger.state import (
     refused,
 )
 from counterpoint.process import Owner
-from counterpoint.sources.streams.log import Log
+from counterpoint.queries.source import AppendLog
 
 
 class Intent(msgspec.Struct, frozen=True):
@@ -320,7 +320,7 @@ class Ledger:
     def bind(
         self,
         fingerprint: str | None,
-        log: Log | None = None,
+        log: AppendLog | None = None,
         *,
         rows: bytes | None = None,
         second_budget: bool = False,

@@ -14,7 +14,7 @@ comes before any data is touched.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from counterpoint.encoding import Plain, digest
 from counterpoint.errors import InvalidRequest, NotCovered, shown
@@ -27,13 +27,29 @@ from counterpoint.schema.columns import Key
 
 if TYPE_CHECKING:
     from counterpoint.queries.request import Request
-    from counterpoint.sources.streams.log import Log
 
 BY_REPLACEMENT = (
     "neighbours are declared by replacement, and there a sample hides nothing of a unit (theory, Sampling); declare "
     "the data with neighbours='add-or-remove'"
 )
 """Why data with other neighbours than by one unit, added or removed, are not sampled."""
+
+
+class AppendLog(Protocol):
+    """The items of a stream, which a ledger stores as they arrive."""
+
+    what: str
+    """What it is the log of, as in an error: a stream or a live table."""
+
+    @property
+    def kept_for(self) -> str | None:
+        """The name of the session that stores this log, if one does."""
+
+    def keep(self, keeper: Any) -> None:
+        """Store the items with this keeper (`DurableLog` in `sources.streams.log`) from now on."""
+
+    def length(self) -> int:
+        """How many items have arrived."""
 
 
 class Source:
@@ -122,7 +138,7 @@ class Source:
         """The current version of the data: the fingerprint of a table, the length of a stream. It is public."""
 
     @property
-    def log(self) -> "Log | None":
+    def log(self) -> "AppendLog | None":
         """What has arrived, which a durable ledger stores; None if the data does not change."""
         return None
 

@@ -47,6 +47,7 @@ from counterpoint.schema.expressions import quantities
 from counterpoint.schema.expressions.quantities import SIGNS, Quantity
 from counterpoint.schema.expressions.syntax import (
     ALLOWED,
+    ColumnScope,
     Dated,
     Logical,
     Numeric,
@@ -79,15 +80,13 @@ from counterpoint.schema.times import Date, is_day, spelled
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from counterpoint.schema.declaration import Declaration
-
 MOST_WILDCARDS = 100
 """The most % and _ of one LIKE: an engine may recurse for each, and run out of stack on some texts."""
 MOST_NODES = 10_000
 """The most nodes of a condition, where each is written out."""
 
 
-def condition(where: object, declared: "Declaration") -> Condition:
+def condition(where: object, declared: ColumnScope) -> Condition:
     """The condition of a where, or `InvalidRequest` that says what is allowed."""
     found = ConditionTyper(declared).read(parsed(where, "where", declared.words))
     if exceeds(found, MOST_NODES):
@@ -98,7 +97,7 @@ def condition(where: object, declared: "Declaration") -> Condition:
 class ConditionTyper:
     """Reads a syntax tree; every node and every argument of a node must be one that is listed here or in `values`."""
 
-    def __init__(self, declared: "Declaration") -> None:
+    def __init__(self, declared: ColumnScope) -> None:
         self.values = ValueReader(declared, self.read)
 
     def read(self, node: "exp.Expr") -> Condition:
@@ -311,7 +310,7 @@ class Expression(NamedTuple):
 
 
 @lru_cache(_CACHED)
-def expression(text: str, declared: "Declaration") -> Expression:
+def expression(text: str, declared: ColumnScope) -> Expression:
     """The expression of a text, or `InvalidRequest`."""
     try:
         tree = parsed(text, "an expression", declared.words)

@@ -20,7 +20,7 @@ What a part of an expression is: a number, a date, an instant, a text, a truth v
 """
 
 from collections.abc import Collection
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from counterpoint.errors import InvalidRequest
 from counterpoint.schema.columns import Column, readable
@@ -45,6 +45,20 @@ _WORDS = "AND OR NOT IN BETWEEN LIKE IS NULL TRUE FALSE CASE WHEN THEN ELSE END 
 _MARKS = "EQ NEQ LT LTE GT GTE L_PAREN R_PAREN COMMA DASH DOT PLUS STAR SLASH VAR IDENTIFIER STRING NUMBER"
 _TOKENS = frozenset((*_WORDS.split(), *_MARKS.split()))
 _DEEPER = {"L_PAREN": 1, "R_PAREN": -1, "CASE": 1, "END": -1}
+
+
+class ColumnScope(Protocol):
+    """The columns that a text may name: those of a declaration."""
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The names, and the parts of dotted ones, that a text may mention without quotes."""
+
+    def index(self, name: object) -> int:
+        """The index of the stored column of this name, or `InvalidRequest`."""
+
+    def column(self, name: object) -> Column:
+        """What is declared of the column of this name."""
 
 
 def parsed(text: object, what: str, names: Collection[str]) -> "exp.Expr":

@@ -44,6 +44,7 @@ from counterpoint.schema.expressions import quantities
 from counterpoint.schema.expressions.quantities import ONE, Integer, Quantity
 from counterpoint.schema.expressions.syntax import (
     ALLOWED,
+    ColumnScope,
     Dated,
     Logical,
     Numeric,
@@ -78,8 +79,6 @@ from counterpoint.schema.times import SECOND, Date, Timestamp, changes_of, days,
 if TYPE_CHECKING:
     from sqlglot import exp
 
-    from counterpoint.schema.declaration import Declaration
-
 DEEPEST = 60
 """How many operators may be nested, also by standing in a row: a + b + c is (a + b) + c."""
 
@@ -102,7 +101,7 @@ _LISTED = {"quarter": range(1, 5), "month": range(1, 13), "day": range(1, 32), "
 class ValueReader:
     """Reads the nodes of a syntax tree that stand for values; `condition` reads those that stand for conditions."""
 
-    def __init__(self, declared: "Declaration", condition: "Callable[[exp.Expr], Condition]") -> None:
+    def __init__(self, declared: ColumnScope, condition: "Callable[[exp.Expr], Condition]") -> None:
         self._declared, self._condition = declared, condition
         self._depth = 0
         self._known: dict[int, Operand] = {}
@@ -148,12 +147,12 @@ class ValueReader:
             raise unknown(node)
         of = node.args.get("table")
         try:
-            index = self._declared.index(node.name if of is None else f"{of.name}.{node.name}")
+            name = node.name if of is None else f"{of.name}.{node.name}"
+            return of_column(self._declared.index(name), self._declared.column(name))
         except InvalidRequest as error:
             if not node.this.args.get("quoted"):
                 raise
             raise InvalidRequest(f"{error}: {node.name[:40]!r}. Double quotes name a column") from None
-        return of_column(index, self._declared.columns[index].column)
 
     def number(self, node: "exp.Expr") -> Quantity:
         """A node that must be a number."""
