@@ -1,42 +1,18 @@
-"""Core decomposition and its error.
-
-Private core decomposition: each vertex' core number, from vertices that answer noisy comparisons only.
-
-See Henzinger et al. 2024, sec. 9.
+"""Private core decomposition: each vertex' core number, from noisy comparisons alone (Henzinger et al. 2024, sec. 9).
 
 The core number of a vertex is the largest k such that it belongs to a subgraph in which all have at least k neighbours.
 The protocol is edge-local: PureDP(epsilon) for the server's whole view between graphs that differ in one edge. That
 edge is known to two users, each a sparse vector of epsilon/2, and k = 2 of them compose (Henzinger et al. 2024, Cor
 8.8).
 
-How far it is off is bounded in `core_error`, for every graph.
+How far it is off is bounded for every graph, from public numbers alone (`most_below`, `most_above`; theory, Core
+numbers).
 
 >>> from counterpoint.coins import SeededCoins
 >>> edges = [(a, b) for a in range(30) for b in range(a)] + [(30, 0)]
 >>> cores = core_decomposition(edges, epsilon=40, vertices=31, coins=SeededCoins(1))
 >>> cores.loss, cores[30], abs(cores[0] - 29) <= cores.error(0.95)
 (OptimalParts(2 x PureDP(20)), 1, True)
-
-How far off private core numbers are: a bound for every graph, from public numbers alone (theory, Core numbers).
-
-Let vertex w have the noise tau on its threshold and a fresh nu in each round. It leaves at level d if
-nu - tau >= (neighbours left) - d + 1.
-
-*Too low.* Let k be the core number of v, and u the first vertex of v's k-core to leave, at level d. It has at least its
-own core number of neighbours left, so nu - tau >= core(u) - d + 1 >= k - d + 1 at one of the rounds of level d, and the
-latter is at least what v is too low by. At lower levels the noise must be larger, by as much: with x in steps of
-`step`, u fails in one round of some level with at most E[min(1, sum over x > alpha of P(nu >= x + tau))]. And all of
-the k-core is left when u leaves: if a vertices are asked in that round, k <= a - 1, so that v is too low by at most the
-*room* a - d.
-
-*Too high.* If v is left after level d and its core number is below d - alpha, some w that is left has fewer than
-d - alpha neighbours left. Let t be the first round in which that holds for w: whether it is t is known before its nu is
-drawn, and w stays in that round: tau - nu > alpha. That is one round for each w, whatever the others were.
-
-How many rounds a level has is not known in advance. Noises can be imagined as drawn in advance, for each level and
-round. The s-th round of a level has an alpha of its own, for a sum over x that is larger by 1/w: the shares w of all s
-add up to 1, and so all of these bounds hold at once.
-
 >>> most_below(34, 1, (Fraction(4), Fraction(4)), Fraction(1, 20), rooms=(33, 32, 20))
 33
 >>> most_above(34, (Fraction(4), Fraction(4)), Fraction(1, 20))
@@ -283,6 +259,20 @@ def most_below(vertices: int, step: int, scales: Scales, fails: Fraction, rooms:
     """The least alpha such that no core number is more than alpha too low, but for a chance of `fails`.
 
     `rooms` are the largest rooms of the first, second, ... rounds of levels, of those in which a vertex left.
+
+    Let vertex w have the noise tau on its threshold and a fresh nu in each round. It leaves at level
+    d if nu - tau >= (neighbours left) - d + 1.
+
+    Let k be the core number of v, and u the first vertex of v's k-core to leave, at level d. It has at least its own
+    core number of neighbours left, so nu - tau >= core(u) - d + 1 >= k - d + 1 at one of the rounds of level d, and the
+    latter is at least what v is too low by. At lower levels the noise must be larger, by as much: with x in steps of
+    `step`, u fails in one round of some level with at most E[min(1, sum over x > alpha of P(nu >= x + tau))]. And all
+    of the k-core is left when u leaves: if a vertices are asked in that round, k <= a - 1, so that v is too low by at
+    most the *room* a - d.
+
+    How many rounds a level has is not known in advance. Noises can be imagined as drawn in advance, for each level and
+    round. The s-th round of a level has an alpha of its own, for a sum over x that is larger by 1/w: the shares w of
+    all s add up to 1, and so all of these bounds hold at once.
     """
     # From 1 on, the sum over x is no bound that a chance needs: so it is one as well where x + tau is below 1.
     levels = max(0.0, log_draws(scales, 1) - log(-expm1(-step / float(scales[1]))))
@@ -296,5 +286,11 @@ def most_below(vertices: int, step: int, scales: Scales, fails: Fraction, rooms:
 
 
 def most_above(vertices: int, scales: Scales, fails: Fraction) -> int:
-    """The least alpha such that no vertex is left more than alpha levels beyond its core number, but for `fails`."""
+    """The least alpha such that no vertex is left more than alpha levels beyond its core number, but for `fails`.
+
+    In the terms of `most_below`: if v is left after level d and its core number is below d - alpha, some w that is left
+    has fewer than d - alpha neighbours left. Let t be the first round in which that holds for w: whether it is t is
+    known before its nu is drawn, and w stays in that round: tau - nu > alpha. That is one round for each w, whatever
+    the others were.
+    """
     return least_alpha(scales, fails / vertices, log_draws(scales, 1))

@@ -1,8 +1,6 @@
-"""The peeling server and the vertices.
+"""Peeling: the server of the core decomposition protocol, and its users, one by one and as arrays.
 
-Peeling: the server of the core decomposition protocol, and its users as arrays.
-
-See Henzinger et al. 2024, sec. 9, errata, Henzinger E16.
+It is the protocol of Henzinger et al. 2024, sec. 9, as corrected in errata, Henzinger E16.
 
 The server keeps a value d and the active vertices A, and asks all of A: have you fewer than d neighbours in A? The
 vertices that answer yes get the core number d - 1 and leave; if none does, d grows by `step`. (As printed, d never
@@ -16,25 +14,6 @@ vertices that are left when d exceeds their number n get n - 1. Any server would
 >>> present = Neighbourhoods(Neighbourhood(SparseVector(80, 0, monotone=True), 4)).meet(graph, SeededCoins(1))
 >>> present.answer(Peel(np.arange(4), than=2), SeededCoins(2))
 array([False, False, False,  True])
-
-The user of the core decomposition protocol: one vertex, which knows its neighbours (Henzinger et al. 2024, sec. 9).
-
-Asked (A, d), it answers whether it has fewer than d neighbours in A, with the noise of a sparse vector, and halts after
-the first yes. In `watch`'s terms: -|N n A| reaches 1 - d. Between neighbouring graphs one neighbour is added or
-removed, so that each such value moves by at most 1 and all of them the same way, whatever the sets A: both noises of
-the sparse vector are covered. Where an edge may be rewired (one neighbour replaced by another), values move either way
-and the smaller, monotone noise is refused.
-
-Data are changes: they are added to what the user knows (nothing, at first) and clamped to 0 or 1. That map is monotone
-and acts on each neighbour alone, so the argument holds for data that change as well, one change of which may differ.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> vertex, coins = Neighbourhood(SparseVector(50, 0, monotone=True), vertices=4), SeededCoins(1)
->>> state, _ = vertex.step(vertex.start(coins), Ask(Data(), private=(0, 1, 1, 1)), coins)
->>> state, few = vertex.step(state, Ask(Fewer((0, 1, 2), than=2)), coins)
->>> few, vertex.step(state, Ask(Fewer((0, 1, 2), than=3)), coins)
-(False, (None, True))
 """
 
 from dataclasses import dataclass
@@ -110,7 +89,26 @@ class Knows(State, Value, frozen=True):
 
 
 class Neighbourhood(Mechanism, Value, frozen=True):
-    """One vertex of a graph on vertices 0 ... `vertices` - 1 (which are public); its claim is that of `watch`."""
+    """One vertex of a graph on vertices 0 ... `vertices` - 1 (which are public); its claim is that of `watch`.
+
+    Asked (A, d), it answers whether it has fewer than d neighbours in A, with the noise of a sparse vector, and halts
+    after the first yes. In `watch`'s terms: -|N n A| reaches 1 - d. Between neighbouring graphs one neighbour is added
+    or removed, so that each such value moves by at most 1 and all of them the same way, whatever the sets A: both
+    noises of the sparse vector are covered. Where an edge may be rewired (one neighbour replaced by another), values
+    move either way and the smaller, monotone noise is refused.
+
+    Data are changes: they are added to what the user knows (nothing, at first) and clamped to 0 or 1. That map is
+    monotone and acts on each neighbour alone, so the argument holds for data that change as well, one change of which
+    may differ.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> vertex, coins = Neighbourhood(SparseVector(50, 0, monotone=True), vertices=4), SeededCoins(1)
+    >>> state, _ = vertex.step(vertex.start(coins), Ask(Data(), private=(0, 1, 1, 1)), coins)
+    >>> state, few = vertex.step(state, Ask(Fewer((0, 1, 2), than=2)), coins)
+    >>> few, vertex.step(state, Ask(Fewer((0, 1, 2), than=3)), coins)
+    (False, (None, True))
+    """
 
     watch: SparseVector | AboveThreshold
     vertices: Annotated[PositiveInt, "the number of vertices"]

@@ -1,44 +1,10 @@
-"""Users with one value: membership and block response.
+"""Users who each hold one number of a few bits, and say with noise what it begins with: one by one, and as arrays.
 
-Users who each hold one number of a few bits: their states one by one, and a whole crowd of them as one array.
+`Membership` answers with one noisy bit for each candidate, `BlockResponse` with a block of a design, which needs less
+noise (`designs.py`). A `ValueCrowd` is a whole crowd of them as one array.
 
->>> from counterpoint.local.responders import Membership
 >>> ValueCrowd(Membership(1, bits=4)).user
 Membership(epsilon=1, bits=4)
-
-Membership: a user answers, with noise, which of some candidates its value begins with (unary randomized response).
-
-A user holds one number of `bits` bits. A query names prefixes of one length; the answer has one bit for each, true with
-probability e^(epsilon/2)/(1 + e^(epsilon/2)). Replacing the value changes at most two of the bits, so one answer is
-PureDP(epsilon); the claim is for users that are asked once (`AtMost(1)`), which the protocol enforces.
-
-A noisy bit is the bit, turned if discrete Laplace noise of scale 2/epsilon is at least 1: with q = e^(-epsilon/2) that
-has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.local.properties import Data
->>> user, coins = Membership(epsilon=40, bits=3), SeededCoins(1)
->>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
->>> user.step(state, Ask(Among(2, (0b00, 0b11))), coins)[1]
-(0, 1)
-
-Block response: a user says, with as little noise as epsilon allows, which of some candidates its value begins with.
-
-A user holds one number of `bits` bits. A query names prefixes of one length and a block design (see `designs`), on one
-symbol for each candidate and one more for every other value. If the design has no symbol to spare, all other values
-count as the last candidate. An answer is one block, whose law depends on the value through its symbol alone: it is
-PureDP(epsilon) for any two values, and the claim is for users that are asked once (`AtMost(1)`), which the protocol
-enforces.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.local.designs import Subsets
->>> from counterpoint.local.properties import Data
->>> user, coins = BlockResponse(epsilon=40, bits=3), SeededCoins(1)
->>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
->>> user.step(state, Ask(Which(Subsets(3, 1), 2, (0b00, 0b11))), coins)[1]
-(1,)
 """
 
 from abc import abstractmethod
@@ -191,6 +157,21 @@ class Membership(OneValue, Value, frozen=True):
 
     >>> Membership(1, bits=8).claim.loss, Membership(1, bits=8).claim.relation
     (PureDP(1), Asked(inner=Steps(), allowed=AtMost(1)))
+
+    A user holds one number of `bits` bits. A query names prefixes of one length; the answer has one bit for each, true
+    with probability e^(epsilon/2)/(1 + e^(epsilon/2)). Replacing the value changes at most two of the bits, so one
+    answer is PureDP(epsilon); the claim is for users that are asked once (`AtMost(1)`), which the protocol enforces.
+
+    A noisy bit is the bit, turned if discrete Laplace noise of scale 2/epsilon is at least 1: with q = e^(-epsilon/2)
+    that has probability q/(1 + q) exactly, and a whole crowd tosses in one vector.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.local.properties import Data
+    >>> user, coins = Membership(epsilon=40, bits=3), SeededCoins(1)
+    >>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
+    >>> user.step(state, Ask(Among(2, (0b00, 0b11))), coins)[1]
+    (0, 1)
     """
 
     epsilon: Positive
@@ -286,6 +267,21 @@ class BlockResponse(OneValue, Value, frozen=True):
 
     >>> BlockResponse(1, bits=8).claim.loss, BlockResponse(1, bits=8).claim.relation
     (PureDP(1), Asked(inner=Steps(), allowed=AtMost(1)))
+
+    A user holds one number of `bits` bits. A query names prefixes of one length and a block design (see `designs`), on
+    one symbol for each candidate and one more for every other value. If the design has no symbol to spare, all other
+    values count as the last candidate. An answer is one block, whose law depends on the value through its symbol alone:
+    it is PureDP(epsilon) for any two values, and the claim is for users that are asked once (`AtMost(1)`), which the
+    protocol enforces.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.local.designs import Subsets
+    >>> from counterpoint.local.properties import Data
+    >>> user, coins = BlockResponse(epsilon=40, bits=3), SeededCoins(1)
+    >>> state, _ = user.step(user.start(coins), Ask(Data(), private=0b110), coins)
+    >>> user.step(state, Ask(Which(Subsets(3, 1), 2, (0b00, 0b11))), coins)[1]
+    (1,)
     """
 
     epsilon: Positive

@@ -1,27 +1,14 @@
-"""Users, one by one or as arrays, and their coins.
-
-Users: many mechanisms that a server speaks to, one object each (`UserObjects`) or as arrays (a `Crowd`).
+"""Users: many mechanisms that a server speaks to, one object each (`UserObjects`) or as arrays (a `Crowd`).
 
 Both forms answer rounds: one query to a set of users. A round that any of the users would refuse, for public reasons,
 is refused as a whole before any coin is tossed. A `QueryHistory` keeps what each user has been asked, for all users at
-once, and so which queries it may still be asked. On equal coins both forms give equal answers (see `dealing`).
+once, and so which queries it may still be asked. On equal coins both forms give equal answers (`Dealer`).
 
 >>> from counterpoint.coins import SeededCoins
 >>> from counterpoint.local.responders import Among, Membership
 >>> users = UserObjects([Membership(epsilon=20, bits=1)] * 3).meet([0, 1, 1], SeededCoins(1))
 >>> users.answer(Round((0, 2), Among(1, (0, 1))), SeededCoins(2))
 ((1, 0), (0, 1))
-
-Coins for many users at once: one vector is drawn for all users of a round, and dealt out to them.
-
-Each user gets an entry of its own of an independent vector, so the laws and the independence are the same as if each
-tossed for itself. What it buys: users run one by one as objects and users computed as arrays consume the same coins in
-the same order, so that the two forms can be compared answer by answer.
-
->>> from counterpoint.coins import SeededCoins
->>> dealer = Dealer(SeededCoins(1), 3)
->>> [dealer.to(place).discrete_laplace(10) for place in range(3)] == list(SeededCoins(1).discrete_laplace(10, size=3))
-True
 """
 
 from abc import abstractmethod
@@ -48,7 +35,18 @@ Kind: TypeAlias = Literal["laplace", "gaussian", "rounded normal", "bernoulli", 
 
 
 class Dealer:
-    """Draws for `players` users in one round, when the first of them asks."""
+    """Draws for `players` users in one round, when the first of them asks.
+
+    Each user gets an entry of its own of an independent vector, so the laws and the independence are the same as if
+    each tossed for itself. What it buys: users run one by one as objects and users computed as arrays consume the same
+    coins in the same order, so that the two forms can be compared answer by answer.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> dealer = Dealer(SeededCoins(1), 3)
+    >>> dealt = [dealer.to(place).discrete_laplace(10) for place in range(3)]
+    >>> dealt == list(SeededCoins(1).discrete_laplace(10, size=3))
+    True
+    """
 
     def __init__(self, coins: Coins, players: int) -> None:
         self.coins = coins

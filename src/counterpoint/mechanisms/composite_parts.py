@@ -1,6 +1,4 @@
-"""A composite's declared parts, and what its program can do in a step.
-
-The declared structure of a composite: named parts, what is launched in each, and what they cost together.
+"""The parts that a composite declares: what is launched in each, what they cost together, and the program's `Context`.
 
 A part states the loss of what is launched in it and for which neighbours (Henzinger et al. 2024, Def 4.1: a creation
 query). What the parts cost together is concurrent composition with parameters fixed in advance (Henzinger et al. 2024,
@@ -12,25 +10,6 @@ computed by `composition/`, so that the author of a composite proves nothing.
 >>> parts = Part("watch", PureDP(1), every_step()), Part("check", PureDP(0.5), every_step(), sparse=2)
 >>> composed([part.cost for part in parts])
 PureDP(2)
-
-What a composite's program can do in one step: launch sub-mechanisms, ask them, send them updates.
-
-Every launch is checked against the part it goes to: its claim must imply the part's loss (Henzinger et al. 2024, Obs
-8.9) and speak of at least the part's neighbours, and there must be room. Whatever must be public (names, places,
-parameters, public parts, sensitivities) is encoded in the open on its way, so that a `Secret` among it raises
-`SecretLeak` right there.
-
->>> from counterpoint import Laplace, PureDP
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.privacy.relations import every_step
->>> context = Context([Part("value", PureDP(1), every_step())], (), SeededCoins(1))
->>> context.launch("value", Laplace(1))
->>> isinstance(context.ask("value", Secret(41)), int)
-True
->>> context.ask("value", 1, public=Secret(41))
-Traceback (most recent call last):
-...
-counterpoint.errors.SecretLeak: a secret would have been written in the open
 """
 
 from collections import Counter
@@ -176,6 +155,23 @@ class Context:
     A part may hold several sub-mechanisms, each at a place `at`. In a part with slots a place is taken once and for
     ever; in one that is sparse a launch where one is replaces it, and the old one is forgotten. Names, places, public
     parts and sensitivities must be public: a `Secret` there is a leak.
+
+    Every launch is checked against the part it goes to: its claim must imply the part's loss (Henzinger et al. 2024,
+    Obs 8.9) and speak of at least the part's neighbours, and there must be room. Whatever must be public (names,
+    places, parameters, public parts, sensitivities) is encoded in the open on its way, so that a `Secret` among it
+    raises `SecretLeak` right there.
+
+    >>> from counterpoint import Laplace, PureDP
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.privacy.relations import every_step
+    >>> context = Context([Part("value", PureDP(1), every_step())], (), SeededCoins(1))
+    >>> context.launch("value", Laplace(1))
+    >>> isinstance(context.ask("value", Secret(41)), int)
+    True
+    >>> context.ask("value", 1, public=Secret(41))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.SecretLeak: a secret would have been written in the open
     """
 
     __slots__ = ("_accounts", "_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")

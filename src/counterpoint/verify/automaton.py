@@ -1,11 +1,8 @@
-"""A mechanism as a finite automaton; messages as matrices, in rationals or bounded floats.
-
-A mechanism as a finite automaton: its states, and for each state and message the law of (answer, next state).
+"""A mechanism as a finite automaton: its states, and for each state and message the law of (answer, next state).
 
 States, messages and answers are identified by their canonical bytes and numbered in the order in which they occur; each
 law is computed once, by the mechanism's own `step` on enumerated coins; each outcome is computed twice, and a step that
-is not a function of its coins is an error. State `HALTED` answers every message with
-`HALT`.
+is not a function of its coins is an error. State `HALTED` answers every message with `HALT`.
 
 >>> from counterpoint import RandomizedResponse
 >>> from counterpoint.mechanisms import Ask
@@ -14,23 +11,8 @@ is not a function of its coins is an error. State `HALTED` answers every message
 >>> [(automaton.answers[transition.answer], str(transition.probability)) for transition in row.transitions]
 [((True, 1), '1/2'), ((False, 1), '1/4'), ((False, 0), '1/4')]
 
-The effect of a message on beliefs: for each answer, a matrix from one set of states to the next.
-
-A belief is a row of masses on a support, the set of possible states. Matrices are computed once for each support and
-message, from the automaton's laws, and all stored numbers are counted against a limit.
-
->>> from counterpoint import RandomizedResponse
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.verify.automaton import RATIONALS
->>> automaton = Automaton(RandomizedResponse(0, delta="1/2"))
->>> support, message = (automaton.start.transitions[0].state,), automaton.message(Ask(private=1))
->>> kernel = Kernels(automaton, RATIONALS, Budget(100)).of(support, message)
->>> [str(matrix[0, 0]) for _, matrix in kernel.answers.values()]
-['1/2', '1/4', '1/4']
-
-Two ways to compute with many probabilities at once: exactly, in rationals, and fast, in floats with a known error.
-
-Both use numpy arrays, of `Fraction` objects or of doubles, and the same code runs on both. Doubles are only added,
+`Kernels` are the effect of a message on beliefs, as matrices. They are computed exactly, in rationals, or fast, in
+floats with a known error, by the same code on numpy arrays of `Fraction` objects or of doubles. Doubles are only added,
 multiplied and divided, and are never negative, so the relative error of every result is known: `UNIT` for each
 operation, and the error of merging rows that differ by rounding alone.
 
@@ -274,7 +256,20 @@ class Kernel(NamedTuple):
 
 
 class Kernels:
-    """The kernels of an automaton, in one arithmetic, computed on demand."""
+    """The kernels of an automaton, in one arithmetic, computed on demand.
+
+    A belief is a row of masses on a support, the set of possible states. Matrices are computed once for each support
+    and message, from the automaton's laws, and all stored numbers are counted against a limit.
+
+    >>> from counterpoint import RandomizedResponse
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.verify.automaton import RATIONALS
+    >>> automaton = Automaton(RandomizedResponse(0, delta="1/2"))
+    >>> support, message = (automaton.start.transitions[0].state,), automaton.message(Ask(private=1))
+    >>> kernel = Kernels(automaton, RATIONALS, Budget(100)).of(support, message)
+    >>> [str(matrix[0, 0]) for _, matrix in kernel.answers.values()]
+    ['1/2', '1/4', '1/4']
+    """
 
     def __init__(self, automaton: Automaton, arithmetic: Arithmetic, budget: Budget) -> None:
         self._automaton = automaton

@@ -1,8 +1,4 @@
-"""One draw of a curve simulates it (Haney et al.).
-
-The simulation of an f-DP mechanism by one draw (Haney et al. 2023, Thm 1.24, Thm 3.3).
-
-See Henzinger et al. 2024, Lemma 14.5.
+"""The simulation of an f-DP mechanism by one draw (Haney et al. 2023, Thm 3.3; Henzinger et al. 2024, Lemma 14.5).
 
 The curve f is that of a pair of distributions P, Q on finitely many outcomes y. If no adversary tells M(0) from M(1)
 better than f allows, there is a mechanism T that is given a y, drawn from P for the bit 0 and from Q for the bit 1, and
@@ -12,9 +8,9 @@ answers as M(b) does. Let w_h(y) be the probability that T, given y, gives the a
     sum of P(y) w_h(y) = mu^0(h)  and  sum of Q(y) w_h(y) = mu^1(h).
 
 They are built from the first ask on. At h the pair (P w_h, Q w_h) is at least as telling as the pair of what is still
-to come (`regions`); a move's answers have their pairs side by side, no more telling than that of h; so Blackwell's
-theorem gives a kernel (`shadows`), and the share of y that goes to an answer's pair is the answer's w(y). In rationals
-all of this is exact.
+to come (`Regions`); a move's answers have their pairs side by side, no more telling than that of h; so Blackwell's
+theorem gives a kernel (`Remainder`), and the share of y that goes to an answer's pair is the answer's w(y). In
+rationals all of this is exact.
 
 >>> from counterpoint import TradeOff
 >>> from counterpoint.verify.finite import OpenDoor
@@ -24,43 +20,6 @@ all of this is exact.
 (CurveDecomposition(OpenDoor, 3 outcomes), Fraction(0, 1))
 >>> door.laws(0)[0]  # of the outcome that world 0 never has
 {'open': Fraction(1, 1)}
-
-The simulator T of an f-DP mechanism: it is given one draw for the bit b, and then answers as M(b) does.
-
-Its messages are the numbers of M's pairs of messages, with the bit b as their private part, of which only the first is
-read, and only by the draw (Haney et al. 2023, Thm 3.3). So an adversary learns from M, in any number of rounds, no more
-than from one draw.
-
->>> from counterpoint import TradeOff
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.verify.finite import OpenDoor
->>> from counterpoint.verify.decomposition import decompose
->>> made = decompose(OpenDoor("1/7"), curve=TradeOff.of_approx(0, "1/7"), rounds=2)
->>> simulator, coins = made.simulator, SeededCoins(1)
->>> state, answer = simulator.step(simulator.start(coins), Ask(0, 1), coins)
->>> answer in ("open", "closed")
-True
-
-One pair of distributions as a postprocessing of another: Blackwell's theorem, made by hand and exact.
-
-An outcome y of the first pair has masses (p, q) in the two worlds; an outcome c of the second has (u, v). If the curve
-of the first pair is nowhere above that of the second, a kernel from y to c turns the one pair into the other
-(Blackwell's theorem). It is built target by target. Write r = q/(p+q) for where an outcome stands, and lay what is left
-of the first pair out on a line by r. The *shadow* of a target is the interval of that line that has its two masses u
-and v; it is removed, and the next target follows, in any order.
-
-Why the next one finds its shadow, too. Some kernel serves all targets; let E be what it takes for this one, and S the
-shadow. Both have the same mass and the same mean of r. Inside its interval S takes all there is, so S - E is at least
-0 inside and at most 0 outside. A convex function minus its chord over the interval is at most 0 inside and at least 0
-outside; so S is the less spread of the two, and what S leaves is at least as spread as what E leaves, from which the
-other targets can be made. (The shadow is that of Beiglbock and Juillet 2016.)
-
->>> from fractions import Fraction
->>> half, tenth = Fraction(1, 2), Fraction(1, 10)
->>> left = Remainder([(half, tenth), (half, 9 * tenth)])
->>> left.take((half, half))  # a fair coin, made of one that is not: the share of either outcome
-[Fraction(1, 2), Fraction(1, 2)]
 """
 
 from bisect import bisect_right
@@ -240,7 +199,23 @@ class Drawn(State, Value, frozen=True):
 
 
 class CurveSimulator(PairSimulator):
-    """T: it learns b only through one draw from the pair of distributions that has the curve."""
+    """T: it learns b only through one draw from the pair of distributions that has the curve.
+
+    Its messages are the numbers of M's pairs of messages, with the bit b as their private part, of which only the first
+    is read, and only by the draw (Haney et al. 2023, Thm 3.3). So an adversary learns from M, in any number of rounds,
+    no more than from one draw.
+
+    >>> from counterpoint import TradeOff
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.verify.finite import OpenDoor
+    >>> from counterpoint.verify.decomposition import decompose
+    >>> made = decompose(OpenDoor("1/7"), curve=TradeOff.of_approx(0, "1/7"), rounds=2)
+    >>> simulator, coins = made.simulator, SeededCoins(1)
+    >>> state, answer = simulator.step(simulator.start(coins), Ask(0, 1), coins)
+    >>> answer in ("open", "closed")
+    True
+    """
 
     def __init__(self, decomposition: CurveDecomposition) -> None:
         self.decomposition = decomposition
@@ -287,7 +262,26 @@ class CurveSimulator(PairSimulator):
 
 
 class Remainder:
-    """What is left of the first pair, in the order of r; `take` removes a shadow."""
+    """What is left of the first pair, in the order of r; `take` removes a shadow.
+
+    An outcome y of the first pair has masses (p, q) in the two worlds; an outcome c of the second has (u, v). If the
+    curve of the first pair is nowhere above that of the second, a kernel from y to c turns the one pair into the other
+    (Blackwell's theorem). It is built target by target. Write r = q/(p+q) for where an outcome stands, and lay what is
+    left of the first pair out on a line by r. The *shadow* of a target is the interval of that line that has its two
+    masses u and v; it is removed, and the next target follows, in any order.
+
+    Why the next one finds its shadow, too. Some kernel serves all targets; let E be what it takes for this one, and S
+    the shadow. Both have the same mass and the same mean of r. Inside its interval S takes all there is, so S - E is at
+    least 0 inside and at most 0 outside. A convex function minus its chord over the interval is at most 0 inside and at
+    least 0 outside; so S is the less spread of the two, and what S leaves is at least as spread as what E leaves, from
+    which the other targets can be made. (The shadow is that of Beiglbock and Juillet 2016.)
+
+    >>> from fractions import Fraction
+    >>> half, tenth = Fraction(1, 2), Fraction(1, 10)
+    >>> left = Remainder([(half, tenth), (half, 9 * tenth)])
+    >>> left.take((half, half))  # a fair coin, made of one that is not: the share of either outcome
+    [Fraction(1, 2), Fraction(1, 2)]
+    """
 
     def __init__(self, outcomes: Sequence[Masses]) -> None:
         self._outcomes = outcomes

@@ -1,6 +1,4 @@
-"""Finite mechanisms given by tables, and two bad examples of the papers.
-
-Finite mechanisms, given by tables of rational probabilities, on which theorems are tested.
+"""Finite mechanisms, given by tables of rational probabilities, on which theorems are tested; two bad examples.
 
 A `FiniteMechanism` has numbered states and queries. A message is an ask whose public part is the number of a query and
 whose private part is a bit; the table gives the probability of each answer and next state.
@@ -11,21 +9,6 @@ whose private part is a bit; the table gives the probability of each answer and 
 >>> tells = FiniteMechanism((((coin, truth),),))
 >>> exact(tells, messages=query_pairs(1), rounds=1).bounds_at_growth(1)
 DeltaBounds(0.5, 0.5)
-
-Two machines from the papers that show what goes wrong; for verification and teaching, not for use.
-
-`OpenDoor` is M_delta of Henzinger et al. 2024, Thm 5.2: each first ask opens it with probability delta, and once open
-it repeats its next input. One copy is (0, delta)-DP; of l copies, an adversary who waits for an open one learns a bit
-with probability 1-(1-delta)^l, which is why naive parallel composition is refused. `LoudNumber` is the machine of
-Henzinger et al.'s first footnote: (0, delta)-DP against an oblivious adversary, without any privacy against an adaptive
-one.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> door, coins = OpenDoor(delta=1), SeededCoins(1)
->>> state, answer = door.step(door.start(coins), Ask(private=0), coins)
->>> answer, door.step(state, Ask(private=1), coins)[1]
-('open', 1)
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -214,6 +197,16 @@ class OpenDoor(Mechanism, Value, frozen=True):
 
     >>> OpenDoor(0.125).claim.loss
     ApproxDP(0, 0.125)
+
+    M_delta of Henzinger et al. 2024, Thm 5.2. One copy is (0, delta)-DP; of l copies, an adversary who waits for an
+    open one learns a bit with probability 1-(1-delta)^l, which is why naive parallel composition is refused.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> door, coins = OpenDoor(delta=1), SeededCoins(1)
+    >>> state, answer = door.step(door.start(coins), Ask(private=0), coins)
+    >>> answer, door.step(state, Ask(private=1), coins)[1]
+    ('open', 1)
     """
 
     delta: Probability
@@ -263,6 +256,9 @@ class LoudNumber(Mechanism, Value, frozen=True):
 
     >>> LoudNumber(0.25).claim.loss, LoudNumber(0.25).numbers
     (ApproxDP(0, 1), 4)
+
+    The machine of Henzinger et al.'s first footnote: (0, delta)-DP against an oblivious adversary, without any privacy
+    against an adaptive one.
     """
 
     delta: Probability

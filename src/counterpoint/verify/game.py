@@ -1,6 +1,4 @@
-"""The game that defines privacy.
-
-The game that defines privacy: V[f] . I(b) . M (Henzinger et al. 2024, Def 3.2, 3.5, 3.7).
+"""The game that defines privacy: V[f] . I(b) . M (Henzinger et al. 2024, Def 3.2, 3.5, 3.7).
 
 The adversary sends pairs of messages. The verifier V[f] checks every prefix of the pairs against the relation f and
 halts at the first invalid pair, before the mechanism sees it (also at a message that the mechanism does not accept;
@@ -14,22 +12,6 @@ delta)-indistinguishable.
 >>> game, coins = Game(RandomizedResponse(800), bit=1), SeededCoins(1)
 >>> game.step(game.start(coins), Ask(private=0), Ask(private=1), coins)[1]
 (False, 1)
-
-Suitable sequences: the first k messages create mechanisms, and no later one does.
-
-See Henzinger et al. 2024, Def 4.5, 4.9.
-
-This is the composition of a fixed number of mechanisms: everything else that the relation requires stays the same. As
-printed, Def 4.9 lets a further creation pass uncounted (errata, Henzinger E2); this relation does not.
-
->>> from counterpoint import RandomizedResponse
->>> from counterpoint.mechanisms import Ask, Launch, ToChild
->>> from counterpoint.privacy.relations import every_step
->>> create = (Ask(Launch(RandomizedResponse(1))),) * 2
->>> ask = Ask(ToChild(0), 0), Ask(ToChild(0), 1)
->>> relation = CreatedFirst(every_step(), 1)
->>> [relation.valid(pairs) for pairs in ([create, ask, ask], [ask], [create, create], [create, ask, create])]
-[True, False, False, False]
 """
 
 from typing import Literal
@@ -102,7 +84,21 @@ def verified(mechanism: Mechanism, relation: Relation, progress: Progress, pair:
 
 
 class CreatedFirst(Relation, Value, frozen=True):
-    """Neighbours in `inner` whose first `created` messages are launches, and whose other messages are not."""
+    """Neighbours in `inner` whose first `created` messages are launches, and whose other messages are not.
+
+    Suitable sequences (Henzinger et al. 2024, Def 4.5, 4.9): the composition of a fixed number of mechanisms, with
+    everything else that the relation requires unchanged. As printed, Def 4.9 lets a further creation pass uncounted
+    (errata, Henzinger E2); this relation does not.
+
+    >>> from counterpoint import RandomizedResponse
+    >>> from counterpoint.mechanisms import Ask, Launch, ToChild
+    >>> from counterpoint.privacy.relations import every_step
+    >>> create = (Ask(Launch(RandomizedResponse(1))),) * 2
+    >>> ask = Ask(ToChild(0), 0), Ask(ToChild(0), 1)
+    >>> relation = CreatedFirst(every_step(), 1)
+    >>> [relation.valid(pairs) for pairs in ([create, ask, ask], [ask], [create, create], [create, ask, create])]
+    [True, False, False, False]
+    """
 
     inner: Relation
     created: int

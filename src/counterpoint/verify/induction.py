@@ -1,8 +1,7 @@
-"""Backward induction on the tree: the best adversary, lazy delta, realised loss, the curve at each node.
+"""Backward induction on the tree of transcripts: the value of each node to an adversary that continues optimally.
 
-The best adversary, by backward induction: the value of each node to an adversary that continues optimally.
-
-See Lyu 2022, eq. 19.
+The same recursion finds the best adversary (`best`; Lyu 2022, eq. 19), the lazy delta, what a transcript has revealed
+(`RealisedLoss`) and the trade-off curve of what is still to come (`Regions`).
 
 The value of a node is the larger of two: the value of stopping there, and the sum over the answers to its best move of
 the values of the next nodes. For `Lower^b` the value of stopping is max(mu^b - e^eps mu^(1-b), 0), and the value at the
@@ -15,55 +14,6 @@ are homogeneous in the masses, so one value serves all transcripts that share a 
 >>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
 >>> best(worlds, hockey_stick(Fraction(1), bit=0)).value
 Fraction(1, 2)
-
-The lazy delta: the mass that must be exposed if, until two messages differ, only the exposure may be used.
-
-See errata, Henzinger E1.
-
-For a history h of identical pairs, J(h) is the maximum over the next moves: a pair that differs needs the larger of
-Lower^0 and Lower^1 after it, and an identical pair needs the sum over its answers of J. At the root J lies between
-delta and 2 delta. It replaces delta in Henzinger et al. 2024, Lemma 5.6 and, for k > 1 and games that are not
-symmetric, in Henzinger et al. 2024, Thm 5.4.
-
->>> from fractions import Fraction
->>> from counterpoint.verify.finite import OpenDoor
->>> from counterpoint.verify.grow import grow
->>> from counterpoint.verify.message_pairs import message_pairs
->>> from counterpoint.verify.induction import best, hockey_stick
->>> worlds = grow(OpenDoor("1/7"), message_pairs(OpenDoor("1/7")).pairs, rounds=2)
->>> lower = tuple(best(worlds, hockey_stick(Fraction(1), bit)).values for bit in (0, 1))
->>> lazy_delta(worlds, lower)(0, 0) * worlds.factor
-Fraction(1, 7)
-
-What one transcript has told, and what may still be told after it.
-
-The *realised privacy loss* of a transcript is the logarithm of how much likelier it was in one world than in the other:
-the sum of the conditional losses of its answers (Whitehouse et al. 2023, Def 2, eq. 4). What is *left* after it is the
-largest Renyi divergence that an adversary who goes on from there can reach, the "privacy budget monitor" of Lyu 2022,
-sec. 4.2; at the beginning it is the loss of the mechanism, and on average it never grows (Lyu 2022, Lemma 5).
-
->>> from counterpoint import RandomizedResponse
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.verify.exact_loss import exact
->>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
->>> loss.realised([(0, (False, 0))], bit=0)
-RealisedLoss(1)
->>> loss.realised([(0, (True, 0))], bit=0)
-RealisedLoss(inf)
-
-The pair of distributions that is as hard to tell apart as what is still to come, for every node of a tree.
-
-An adversary at a node makes its best test at each trade-off between the two errors: its pairs of errors fill a convex
-region, whose lower boundary is a curve, and a curve is a pair of distributions (`privacy.formulas.curves`). After its
-last message the pair is the node's two masses. A move with several answers has their pairs side by side; of several
-moves the adversary may choose one for each trade-off, which is the convex hull of their curves.
-
->>> from counterpoint import RandomizedResponse
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.verify.grow import grow
->>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
->>> [(str(worlds.factor * p), str(worlds.factor * q)) for p, q in Regions(worlds).of(0, 0)]
-[('0', '1/2'), ('1/2', '1/2'), ('1/2', '0')]
 """
 
 import math
@@ -152,7 +102,26 @@ def renyi(alpha: float, bit: int) -> Worth:
 
 
 def lazy_delta(worlds: Worlds, lower: tuple[list[Array], list[Array]]) -> Callable[[int, int], Any]:
-    """J as a function of level and node, in the units of the node's masses."""
+    """J as a function of level and node, in the units of the node's masses.
+
+    The lazy delta is the mass that must be exposed if, until two messages differ, only the exposure may be used
+    (errata, Henzinger E1).
+
+    For a history h of identical pairs, J(h) is the maximum over the next moves: a pair that differs needs the larger of
+    Lower^0 and Lower^1 after it, and an identical pair needs the sum over its answers of J. At the root J lies between
+    delta and 2 delta. It replaces delta in Henzinger et al. 2024, Lemma 5.6 and, for k > 1 and games that are not
+    symmetric, in Henzinger et al. 2024, Thm 5.4.
+
+    >>> from fractions import Fraction
+    >>> from counterpoint.verify.finite import OpenDoor
+    >>> from counterpoint.verify.grow import grow
+    >>> from counterpoint.verify.message_pairs import message_pairs
+    >>> from counterpoint.verify.induction import best, hockey_stick
+    >>> worlds = grow(OpenDoor("1/7"), message_pairs(OpenDoor("1/7")).pairs, rounds=2)
+    >>> lower = tuple(best(worlds, hockey_stick(Fraction(1), bit)).values for bit in (0, 1))
+    >>> lazy_delta(worlds, lower)(0, 0) * worlds.factor
+    Fraction(1, 7)
+    """
     same = [encode(left, sealed=True) == encode(right, sealed=True) for left, right in worlds.pairs]
 
     @cache
@@ -184,6 +153,21 @@ class RealisedLoss:
 
     Above 0, the transcript speaks for the true world; below 0, for the other one. Infinite if one of the worlds could
     not have answered so.
+
+    The *realised privacy loss* of a transcript is the logarithm of how much likelier it was in one world than in the
+    other: the sum of the conditional losses of its answers (Whitehouse et al. 2023, Def 2, eq. 4). What is *left* after
+    it is the largest Renyi divergence that an adversary who goes on from there can reach, the "privacy budget monitor"
+    of Lyu 2022, sec. 4.2; at the beginning it is the loss of the mechanism, and on average it never grows (Lyu 2022,
+    Lemma 5).
+
+    >>> from counterpoint import RandomizedResponse
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.verify.exact_loss import exact
+    >>> loss = exact(RandomizedResponse(1, "0.1"), rounds=1)
+    >>> loss.realised([(0, (False, 0))], bit=0)
+    RealisedLoss(1)
+    >>> loss.realised([(0, (True, 0))], bit=0)
+    RealisedLoss(inf)
     """
 
     conditional: tuple[float, ...]
@@ -261,7 +245,20 @@ Masses: TypeAlias = tuple[Any, Any]
 
 
 class Regions:
-    """The pairs of all nodes, computed from the last level back; `TooLarge` if these are more than `limit` numbers."""
+    """The pairs of all nodes, computed from the last level back; `TooLarge` if these are more than `limit` numbers.
+
+    An adversary at a node makes its best test at each trade-off between the two errors: its pairs of errors fill a
+    convex region, whose lower boundary is a curve, and a curve is a pair of distributions (`privacy.formulas.curves`).
+    After its last message the pair is the node's two masses. A move with several answers has their pairs side by side;
+    of several moves the adversary may choose one for each trade-off, which is the convex hull of their curves.
+
+    >>> from counterpoint import RandomizedResponse
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.verify.grow import grow
+    >>> worlds = grow(RandomizedResponse(0, delta="1/2"), [(Ask(private=0), Ask(private=1))], rounds=1)
+    >>> [(str(worlds.factor * p), str(worlds.factor * q)) for p, q in Regions(worlds).of(0, 0)]
+    [('0', '1/2'), ('1/2', '1/2'), ('1/2', '0')]
+    """
 
     def __init__(self, worlds: Worlds, limit: int = LIMIT) -> None:
         budget = Budget(limit)

@@ -1,8 +1,6 @@
-"""One randomized response simulates a mechanism (Lyu).
+"""The decomposition of a private mechanism into one randomized response (Lyu 2022, Thm 3).
 
-The decomposition of a private mechanism into one randomized response (Lyu 2022, Thm 3).
-
-See Vadhan and Wang 2021, Thm 3 when delta = 0.
+For delta = 0 it is that of Vadhan and Wang 2021, Thm 3.
 
 If M^0 and M^1 are (epsilon, delta)-indistinguishable to every adversary, there are systems E^0, E^1, N^0, N^1 with
 
@@ -19,29 +17,6 @@ N^b = (g D^b - D^(1-b)) / ((1-delta)(g-1)) (Vadhan and Wang 2021, Lemma 3). In r
 Fraction(0, 1)
 >>> door.laws(0).exposed[0], door.laws(0).noisy[1]
 ({'open': Fraction(1, 1)}, {'closed': Fraction(1, 1)})
-
-The simulator T of Lyu 2022, Thm 3: it receives one randomized response to the bit b, and then answers as M(b) does.
-
-Its messages are the numbers of M's pairs of messages, with the bit b as their private part, which only the randomized
-response reads: if b is exposed, T continues as E^b; else as N of the noisy bit. So an adversary learns from M, in any
-number of rounds, no more than from a single randomized response. In two steps (Henzinger et al. 2024, Cor 5.7) T first
-asks only whether the bit is exposed, and asks for the noisy bit once a pair of messages differs.
-
->>> from counterpoint.coins import SeededCoins
->>> from counterpoint.mechanisms import Ask
->>> from counterpoint.verify.finite import OpenDoor
->>> from counterpoint.verify.decomposition import decompose
->>> simulator, coins = decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator, SeededCoins(1)
->>> state, answer = simulator.step(simulator.start(coins), Ask(0, 1), coins)
->>> answer in ("open", "closed")
-True
-
-What both simulators receive: the number of one of M's pairs of messages, with the bit b as its private part.
-
->>> from counterpoint.verify.finite import OpenDoor
->>> from counterpoint.verify.decomposition import decompose
->>> len(decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator.messages)
-2
 """
 
 from abc import abstractmethod
@@ -268,7 +243,13 @@ def _law(answers: list[Answer], weights: list[Any]) -> dict[Answer, Any]:
 
 
 class PairSimulator(Mechanism):
-    """A simulator that receives the numbers of the pairs of messages to M; the private part of the first is b."""
+    """A simulator that receives the numbers of the pairs of messages to M; the private part of the first is b.
+
+    >>> from counterpoint.verify.finite import OpenDoor
+    >>> from counterpoint.verify.decomposition import decompose
+    >>> len(decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator.messages)
+    2
+    """
 
     @property
     @abstractmethod
@@ -307,7 +288,23 @@ class Simulating(State, Value, frozen=True):
 
 
 class Simulator(PairSimulator):
-    """T: it learns b only through one randomized response, which by Lyu 2022, Thm 3 is enough to answer as M(b)."""
+    """T: it learns b only through one randomized response, which by Lyu 2022, Thm 3 is enough to answer as M(b).
+
+    Its messages are the numbers of M's pairs of messages, with the bit b as their private part, which only the
+    randomized response reads: if b is exposed, T continues as E^b; else as N of the noisy bit. So an adversary learns
+    from M, in any number of rounds, no more than from a single randomized response. In two steps (Henzinger et al.
+    2024, Cor 5.7) T first asks only whether the bit is exposed, and asks for the noisy bit once a pair of messages
+    differs.
+
+    >>> from counterpoint.coins import SeededCoins
+    >>> from counterpoint.mechanisms import Ask
+    >>> from counterpoint.verify.finite import OpenDoor
+    >>> from counterpoint.verify.decomposition import decompose
+    >>> simulator, coins = decompose(OpenDoor("1/7"), 0, "1/7", rounds=2).simulator, SeededCoins(1)
+    >>> state, answer = simulator.step(simulator.start(coins), Ask(0, 1), coins)
+    >>> answer in ("open", "closed")
+    True
+    """
 
     def __init__(self, decomposition: Decomposition) -> None:
         self.decomposition = decomposition

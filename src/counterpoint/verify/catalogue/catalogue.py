@@ -1,18 +1,13 @@
-"""Everything shipped, claimed and exact loss, as a table.
-
-Every shipped mechanism, rule and composite on a small instance: its claimed loss beside its exact loss.
+"""Every shipped mechanism, rule and composite on a small instance: its claimed loss beside its exact loss.
 
 `CATALOGUE` is a test, the table of `counterpoint verify`, and the page "How we know" of the guide. Two things are not
-enumerated as shipped: counters under zCDP have too fine a grid and run the same code on a coarse one (`coarse.py`), and
+enumerated as shipped: counters under zCDP have too fine a grid and run the same code on a coarse one (`Resized`), and
 Whitehouse et al.'s time-uniform odometers, which promise a bound at all times at once, have their own tests.
 
 >>> from counterpoint.verify.catalogue.instances import measure
 >>> measured = measure(find_instance("randomized response"))
 >>> measured.verdict, round(measured.tightness, 3)
 (Verdict.HOLDS, 1.0)
-
-The catalogue as a table: the output of `counterpoint verify`.
-
 >>> show_catalogue(["randomized response", "open door"], Console(quiet=True))
 Verdict.HOLDS
 """

@@ -1,6 +1,4 @@
-"""A small instance, measured: a mechanism, or a session as a game.
-
-A mechanism on a small instance: its claimed loss and its exact loss.
+"""An instance that is small enough to enumerate: a mechanism, or a session as a game, with its claimed and exact loss.
 
 The two are compared as one number: the epsilon at a delta that is larger than the truncated tails, and small enough to
 be near the claim. If the claim is about delta alone, it is the delta at an epsilon; if it is about Renyi divergences
@@ -11,22 +9,6 @@ not be reached; the tightness says how near the exact loss comes.
 >>> measured = measure(Instance("randomized response", RandomizedResponse(1)))
 >>> measured.verdict, round(measured.tightness, 3), measured.at
 (Verdict.HOLDS, 1.0, 'delta 1e-6')
-
-The worst case of a rule over all adaptive analysts: a session as a game.
-
-See theory, Verification by computation.
-
-In the game a move launches a mechanism from a menu, if the rule admits it, and asks it at once. For mechanisms that
-answer once this is no restriction: an analyst that launches first and asks later knows no more at either time.
-Randomized responses are the worst mechanisms with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all others
-to them), so a menu of them finds the worst case of a filter over all analysts that choose parameters, order and end
-adaptively.
-
->>> from counterpoint import ApproxDP, Filter, PureDP
->>> from counterpoint.verify.exact_loss import exact
->>> game = session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP("0.2")], launches=5)
->>> 0.999999 < exact(game).epsilon_at(0) < 1.000001
-True
 """
 
 from collections.abc import Iterable
@@ -244,7 +226,22 @@ def stopped(odometer: Odometer, threshold: Loss) -> Stopped:
 
 
 def session_game(rule: Rule, menu: Iterable[Loss | Mechanism], launches: int) -> SessionGame:
-    """The game of a rule with a menu of losses (each as its randomized response) or of one-shot mechanisms."""
+    """The game of a rule with a menu of losses (each as its randomized response) or of one-shot mechanisms.
+
+    The game finds the worst case of a rule over all adaptive analysts (theory, Verification by computation).
+
+    In the game a move launches a mechanism from a menu, if the rule admits it, and asks it at once. For mechanisms that
+    answer once this is no restriction: an analyst that launches first and asks later knows no more at either time.
+    Randomized responses are the worst mechanisms with given parameters (Henzinger et al. 2024, Thm 12.4 reduces all
+    others to them), so a menu of them finds the worst case of a filter over all analysts that choose parameters, order
+    and end adaptively.
+
+    >>> from counterpoint import ApproxDP, Filter, PureDP
+    >>> from counterpoint.verify.exact_loss import exact
+    >>> game = session_game(Filter(PureDP(1)), [PureDP("0.5"), PureDP("0.2")], launches=5)
+    >>> 0.999999 < exact(game).epsilon_at(0) < 1.000001
+    True
+    """
     return SessionGame(rule, tuple(map(_item, menu)), launches)
 
 
