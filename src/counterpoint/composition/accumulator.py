@@ -135,7 +135,7 @@ class Accumulator(Account):
     def refunded(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> Self:
         """The sum with these launches in the place of one charge that no sum of them exceeds (theory, Returning).
 
-        Only where losses add up whatever their order; a part that is out for this budget stays out.
+        Only for sums that do not depend on the order of launches; a part that no longer counts stays out.
 
         >>> from counterpoint.composition.sums import PureSum
         >>> spent = PureSum() + PureDP(0.5) + PureDP(0.1)

@@ -220,7 +220,7 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
     )
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestOfSums":
-        """Add a loss to each part; a part that has no place for it is out."""
+        """Add a loss to each part; a part that cannot count it no longer counts."""
         union = self.union
         counted = count(loss, interaction, union.orders)
         pays = counted.pays

@@ -1,8 +1,8 @@
 """Odometers: no budget, keep count (Haney et al. 2023, Def 2.11 to 2.14, Thm 3.8; Henzinger et al. 2024, Thm 12.4).
 
-An odometer reports the same accumulators that filters compare with a budget: G is a valid odometer just if "G <= d" is
-a valid filter for every d (Haney et al. 2023, Lemma 2.19). Its reading means: fix a threshold before you start; the
-view, cut off before the answer that would carry the reading beyond it, is within the threshold. Reading changes
+An odometer reports the same accumulators that filters compare with a budget: G is a valid odometer if and only if "G <=
+d" is a valid filter for every d (Haney et al. 2023, Lemma 2.19). Its reading means: fix a threshold before you start;
+the view, cut off before the answer that would carry the reading beyond it, is within the threshold. Reading changes
 nothing.
 
 >>> from counterpoint import Gaussian, Odometer, PureDP, zCDP

@@ -46,7 +46,7 @@ class Rule(Tagged):
     counts_launches: ClassVar[bool] = False
     """Whether a claim that is a list of launches may be counted launch by launch: if all launches here add up.
 
-    Not where launches see different data (`Parallel`): a child that is two launches of `each` is no part within `each`.
+    Not where launches see different data (`Parallel`): a child of two launches of `each` does not stay within `each`.
     """
 
     @property

@@ -53,7 +53,7 @@ class TradeOffRest(Accumulator, Value, frozen=True):
 
     See theory, f-DP in general; Haney et al. 2023, Thm 1.20; Henzinger et al. 2024, Cor 14.10.
 
-    The rest is searched for and certified (formulas/rests.py); a launch for which none is found does not fit. Covers
+    The rest is searched for and certified (`curves.rest_after`); a launch for which none is found does not fit. Covers
     curves of at most 64 segments: of every PureDP and ApproxDP, which are postprocessings of one randomized response;
     of TradeOff and GaussianDP with finite communication or without memory; and of zCDP, RenyiDP and tCDP with finite
     communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget

@@ -40,7 +40,7 @@ class ApproxDP(Loss, Value, frozen=True):
         return f"ApproxDP({format_number(self.epsilon)}, {format_number(self.delta)})"
 
     def _epsilon_bounds(self, delta: Fraction) -> Interval | None:
-        """What the exposures leave of delta buys epsilon as in pure DP; below delta there is none."""
+        """The epsilon of pure DP at what the exposures leave of delta; None below the loss's own delta."""
         if delta < self.delta:
             return None
         if delta == 1:

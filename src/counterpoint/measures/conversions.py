@@ -1,8 +1,8 @@
 """Conversions between measures: one table, from a measure to another, and the theorem at each entry.
 
-`loss.as_zcdp()` looks its own type up here. A conversion is tight, or rounded toward more loss; where there is none it
-raises `NotCovered`. The entries of `Loss` itself are for every measure without an entry of its own: (epsilon, delta) is
-read off the curve that each measure has, and the others go through pure DP.
+`loss.as_zcdp()` looks its own type up here. A conversion is tight, or rounded toward more loss, or raises `NotCovered`
+because no theorem gives one. The entries of `Loss` itself are for every measure without an entry of its own: (epsilon,
+delta) is read off the curve that each measure has, and the others go through pure DP.
 
 `RESPONSES` beside it is no table of conversions: it says which randomized response simulates a mechanism with a loss,
 which is what most composition theorems ask.
@@ -71,7 +71,7 @@ def _any_as_pure(loss: Loss) -> PureDP:
 
 
 def _approx_as_pure(loss: ApproxDP | Probabilistic) -> PureDP:
-    """PureDP(epsilon) if delta is 0; otherwise there is none."""
+    """PureDP(epsilon) if delta is 0; `NotCovered` otherwise."""
     if loss.delta:
         raise loss._no_conversion("PureDP")
     return PureDP(loss.epsilon)
@@ -124,7 +124,7 @@ def _any_as_probabilistic(loss: Loss, epsilon: Number) -> ProbabilisticDP:
 
 
 def _pure_as_probabilistic(loss: PureDP, epsilon: Number | None) -> ProbabilisticDP:
-    """(epsilon, 0)-pDP; at a smaller epsilon there is none (randomized response always exceeds it)."""
+    """(epsilon, 0)-pDP; `NotCovered` at a smaller epsilon (randomized response always exceeds it)."""
     return ProbabilisticDP(_from(loss, loss.epsilon, epsilon), 0)
 
 

@@ -360,5 +360,5 @@ def _rounded(p: Floats, q: Floats, exposed: Exposed) -> Points | None:
 
 
 def _log(value: Fraction) -> float:
-    """The logarithm; that of the smallest float where there is none so small."""
+    """The logarithm, of at least the smallest float."""
     return float(np.log(max(float(value), _SMALLEST)))

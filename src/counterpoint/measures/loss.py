@@ -132,7 +132,7 @@ class Loss(Tagged):
         return max(_parts_up(parts, amount, limit) if limit else 0 for amount, limit in limits)
 
     def left_after(self, total: "Loss") -> "Loss | None":
-        """What a total leaves of this budget, as one loss of its measure, for people to read; None if there is none."""
+        """What a total leaves of this budget, as one loss to show; None if no single loss says it."""
         return None
 
     def can_keep(self, threshold: "Loss") -> bool:
@@ -172,7 +172,7 @@ class Loss(Tagged):
         """The delta that the loss itself names, if it is a promise at one delta."""
         return None
 
-    # Conversions, which conversions.py holds: tight or rounded toward more loss; `NotCovered` where there is none.
+    # Conversions, which conversions.py holds: tight or rounded toward more loss; else `NotCovered`.
 
     def as_pure(self) -> "measures.PureDP":
         """Pure DP: only for a loss whose worst case is bounded."""

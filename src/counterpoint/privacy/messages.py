@@ -168,7 +168,7 @@ def _coordinates(secret: Secret) -> tuple[int, ...]:
 
 
 def require_message(message: object) -> Message:
-    """The message itself, or `InvalidParameter` if it is none.
+    """The message itself, or `InvalidParameter` if it is not a message.
 
     >>> require_message(Ask("x")).public
     'x'

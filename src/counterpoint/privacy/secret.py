@@ -48,7 +48,7 @@ def _in_order(given: Iterable[tuple[TallyKey, int]], _what: str) -> Pairs:
 
 
 def _kinds(key: object) -> tuple[type | None, ...]:
-    """What a key is made of; None where that is no value of a key. A tuple of one value is none either."""
+    """The kind of a key; None if a key cannot have it. A tuple of one value is not a key."""
     if isinstance(key, tuple):
         kinds = tuple(type(value) if type(value) in (bool, int, str) else None for value in key)
         return kinds if len(kinds) > 1 else (None,)

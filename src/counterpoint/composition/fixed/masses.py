@@ -220,7 +220,7 @@ def heaviest(tilt: Fraction, p: Precision) -> Interval:
 
 
 class LossShape:
-    """The law of L in floating point: only to choose a tilt or a spacing, for which any number will do.
+    """The law of L in floating point: only to choose a tilt or a spacing; any choice is valid.
 
     L is the sum of independent losses, n_j of them eps_j with probability e^eps_j/(1+e^eps_j) and -eps_j otherwise. Its
     moment E[e^(tL)] has a closed form, and the Renyi divergence of order 1+t is log E[e^(tL)]/t (Mironov 2017, Def 3):

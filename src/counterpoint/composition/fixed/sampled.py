@@ -147,7 +147,7 @@ class Direction(NamedTuple):
 
 
 class SampledShape:
-    """The law of the loss in floating point: only to choose a tilt or a spacing, for which any number will do."""
+    """The law of the loss in floating point: only to choose a tilt or a spacing; any choice is valid."""
 
     def __init__(self, direction: Direction) -> None:
         self._laws = [

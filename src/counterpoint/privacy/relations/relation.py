@@ -76,7 +76,7 @@ class Relation(Tagged):
 
     @property
     def instead(self) -> str:
-        """What to do where a closed relation is needed and this is none: the end of an error message."""
+        """What to do instead where a closed relation is needed and this one is not: the end of an error message."""
         return "launch the mechanism as it is and compute on the answers it gives"
 
     @property

@@ -256,7 +256,7 @@ class OneWay(Relation, Value, frozen=True):
 
     @property
     def hereditary(self) -> bool:
-        """What is left out moves no way."""
+        """Dropped messages do not differ, so they move neither way."""
         return self.inner.hereditary
 
     @property
