@@ -1,41 +1,13 @@
-"""The interface to an engine; cached and on-disk tables.
-
-The interface between a table and the engine that stores its rows and runs the emitted SQL.
+"""What an engine is: it takes data once, stores their rows, and runs the statements that `queries` emits.
 
 An offer is data that has not been read yet, with its public schema; `take` materialises the rows once and returns the
 engine that holds them. Types have DuckDB's names on every engine (BIGINT, DOUBLE, VARCHAR). Several threads may use an
 engine at once. An engine's own message may quote the data, and whether it fails may depend on them: so every failure is
-`DataFailed`, whose text is constant, and `answering` decides what becomes of it. Code raises it after leaving the
-handler of the engine's error: as the context of the refusal, the engine's error would be printed with it.
+`DataFailed`, whose text is constant, and `queries/fallback.py` then computes the answer on a second path. Code raises
+`DataFailed` after leaving the handler of the engine's error, which would otherwise be printed as its context.
 
 >>> failed(ValueError("income 4217339 is too large")).reason
 'ValueError'
-
-Tables that an engine computed from others and keeps while there is room: the latest few.
-
-A table that was dropped is computed again when it is needed, with the same rows. One that a statement reads is not
-dropped meanwhile.
-
->>> made = []
->>> tables = KeptTables(lambda name, query: made.append(name), lambda name: made.remove(name), most=1)
->>> for name in ("a", "b"):
-...     with tables.using(name, "SELECT 1"):
-...         pass
->>> made
-['b']
-
-Rows on disk: a table larger than memory is copied into a database file, and the engine works within a limit.
-
-The file, and what the engine spills beside it, lie in a new folder of the system's temporary directory (`TMPDIR`) that
-only this user may enter. Closing the table removes the folder, and so does the end of the process; a process that is
-killed leaves it behind. The rows in it are not encrypted: keep that directory on an encrypted disk.
-
->>> memory_limit("2GB"), memory_limit("512 MiB")
-('2GB', '512 MiB')
->>> memory_limit("2")
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidParameter: memory is a text such as '2GB', of at least 100MB, not '2'
 """
 
 import os
@@ -166,7 +138,19 @@ def unreadable_within(memory: str) -> InvalidParameter:
 
 
 class KeptTables:
-    """The latest `most` tables, and those that are in use."""
+    """Tables that an engine computed from others: the latest `most`, and those that are in use.
+
+    A table that was dropped is computed again when it is needed, with the same rows. One that a statement reads is not
+    dropped meanwhile.
+
+    >>> made = []
+    >>> tables = KeptTables(lambda name, query: made.append(name), lambda name: made.remove(name), most=1)
+    >>> for name in ("a", "b"):
+    ...     with tables.using(name, "SELECT 1"):
+    ...         pass
+    >>> made
+    ['b']
+    """
 
     __slots__ = ("_create", "_drop", "_lock", "_most", "_readers")
 
@@ -203,7 +187,15 @@ _LEAST = 10**8
 
 
 def memory_limit(given: object) -> str:
-    """A limit on memory as the engine reads it, or `InvalidParameter`."""
+    """A limit on memory as the engine reads it, or `InvalidParameter`.
+
+    >>> memory_limit("2GB"), memory_limit("512 MiB")
+    ('2GB', '512 MiB')
+    >>> memory_limit("2")
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: memory is a text such as '2GB', of at least 100MB, not '2'
+    """
     read = _MEMORY.fullmatch(given) if isinstance(given, str) else None
     if read is None or float(read[1]) * _BYTES[read[2]] < _LEAST:
         raise InvalidParameter(f"memory is a text such as '2GB', of at least 100MB, not {shown(given)}")
@@ -211,7 +203,12 @@ def memory_limit(given: object) -> str:
 
 
 class PrivateFolder:
-    """A folder that only this user may enter, until it is removed."""
+    """A folder for rows on disk, and for what the engine spills, that only this user may enter.
+
+    It lies in the system's temporary directory (`TMPDIR`). Closing the table removes it, and so does the end of the
+    process; a process that is killed leaves it behind. The rows in it are not encrypted: keep that directory on an
+    encrypted disk.
+    """
 
     __slots__ = ("_process_id", "path")
 
