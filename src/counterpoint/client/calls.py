@@ -5,8 +5,8 @@ A method of the client is a generator: it yields a `Call`, receives the service'
 service is raised at the `yield`. The table `NOT_SERVED` lists what only a local session does.
 
 >>> def launched(id):
-...     said = yield Call("POST", "/v1/sessions/people.0/launches", {"mechanism": {}}, id)
-...     return said["handle"]
+...     response = yield Call("POST", "/v1/sessions/people.0/launches", {"mechanism": {}}, id)
+...     return response["handle"]
 >>> steps = launched("monday")
 >>> next(steps).id
 'monday'
@@ -96,7 +96,7 @@ class ServiceReply:
     """The response to a call with its status, or status None if the service was not reached."""
 
     status: int | None
-    said: Any = None
+    content: Any = None
     wait: float | None = None
     """For how many seconds the service wants not to be asked, if it says so."""
 
@@ -112,7 +112,7 @@ class ServiceReply:
     def result(self, call: Call) -> Any:
         """The service's response, or the error that it reports."""
         if self.status is not None and 200 <= self.status < 300:
-            return self.said
+            return self.content
         error = self._error()
         if call.id is not None and self.is_worth_repeating:
             error.add_note(f"It may have been carried out: repeat it with id={call.id!r}, and nothing more is charged.")
@@ -121,11 +121,11 @@ class ServiceReply:
     def _error(self) -> CounterpointError:
         if self.status is None:
             return ServiceFailed(
-                f"the service could not be reached ({self.said}); check its address, and that it is running"
+                f"the service could not be reached ({self.content}); check its address, and that it is running"
             )
-        if not isinstance(self.said, dict):
+        if not isinstance(self.content, dict):
             return ServiceFailed(f"the service answered with status {self.status} and no reason; check its address")
-        return error_of({"status": self.status, **self.said})
+        return error_of({"status": self.status, **self.content})
 
 
 NOT_SERVED = {

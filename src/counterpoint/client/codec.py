@@ -80,10 +80,10 @@ def encode_followed(of: "str | Sequence[str] | Tagged | None") -> Any:
 
 def encode_terms(on: Mapping[str, Any]) -> dict[str, Any]:
     """The keywords by which an analyst says what an answer may cost, or how far off it may be."""
-    said = {name: value for name, value in on.items() if value is not None}
+    chosen = {name: value for name, value in on.items() if value is not None}
     return {
         name: value if isinstance(value, bool) else encode_loss(value) if name == "loss" else encode_number(value, name)
-        for name, value in said.items()
+        for name, value in chosen.items()
     }
 
 

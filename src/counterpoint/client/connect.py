@@ -57,14 +57,14 @@ class ItemsArrived(NamedTuple):
 Event: TypeAlias = LossChanged | ItemsArrived
 
 
-def _loss(said: dict[str, Any]) -> Event:
-    left = None if said["remaining"] is None else read_remaining(said)
-    return LossChanged(read_loss(said["loss"]), left)
+def _loss(content: dict[str, Any]) -> Event:
+    left = None if content["remaining"] is None else read_remaining(content)
+    return LossChanged(read_loss(content["loss"]), left)
 
 
 _KINDS: dict[str, Callable[[dict[str, Any]], Event]] = {
     "loss": _loss,
-    "items": lambda said: ItemsArrived(int(said["items"])),
+    "items": lambda content: ItemsArrived(int(content["items"])),
 }
 
 
@@ -389,10 +389,10 @@ def _request(call: Call) -> dict[str, Any]:
 def _reply(response: "httpx.Response") -> ServiceReply:
     wait = response.headers.get("retry-after", "")
     try:
-        said = response.text if response.headers.get("content-type") == LINES else response.json()
+        content = response.text if response.headers.get("content-type") == LINES else response.json()
     except ValueError:  # an error of a proxy, or no service at all
-        said = None
-    return ServiceReply(response.status_code, said, float(wait) if wait.isascii() and wait.isdigit() else None)
+        content = None
+    return ServiceReply(response.status_code, content, float(wait) if wait.isascii() and wait.isdigit() else None)
 
 
 def _httpx() -> Any:

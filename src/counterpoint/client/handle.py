@@ -61,11 +61,11 @@ from counterpoint.wire.requests import EXACT, encode_public
 class RemoteHandle(Remote):
     """The analyst's end of one launched mechanism; the calls of a local `Handle`."""
 
-    def __init__(self, service: Runner, said: dict[str, Any]) -> None:
+    def __init__(self, service: Runner, response: dict[str, Any]) -> None:
         self._service = service
-        self._id = SessionId.read(said["handle"])
-        self._grid, self._made_up = Fraction(said["grid"]), bool(said["made_up"])
-        self.mechanism = read_mechanism(said)
+        self._id = SessionId.read(response["handle"])
+        self._grid, self._made_up = Fraction(response["grid"]), bool(response["made_up"])
+        self.mechanism = read_mechanism(response)
 
     @property
     def path(self) -> Path:
@@ -83,17 +83,17 @@ class RemoteHandle(Remote):
         body: dict[str, Any] = {"options": {name: codec.encode_option(name, given) for name, given in options.items()}}
         if request is not None:
             body["request"] = codec.encode_request(request)
-        said = yield Call("POST", f"/v1/handles/{self._id}/asks", body, codec.request_id(id))
-        return read_released(said).in_units()
+        response = yield Call("POST", f"/v1/handles/{self._id}/asks", body, codec.request_id(id))
+        return read_released(response).in_units()
 
     @served
     def error(self, request: object, probability: Number = "0.95", *, simultaneous: bool = False) -> Calls[Any]:
         """How far off the answer to this request would be at most, with this probability; nothing is asked."""
         sure = codec.encode_number(probability, "probability")
         body = {"request": codec.encode_request(request), "probability": sure, "simultaneous": simultaneous}
-        said = yield Call("POST", f"/v1/handles/{self._id}/errors", body)
-        most = Exact(said["exact"])
-        return int(most) if said["whole"] else most
+        response = yield Call("POST", f"/v1/handles/{self._id}/errors", body)
+        most = Exact(response["exact"])
+        return int(most) if response["whole"] else most
 
     def plot(self, answers: Mapping[int, float | Fraction], probability: Number = "0.95") -> Picture:
         """These answers of a counter as a line, with the band of their error; drawn here, nothing is asked."""
@@ -103,8 +103,8 @@ class RemoteHandle(Remote):
     @served
     def halted(self) -> Calls[bool]:
         """Whether the mechanism has given its last answer."""
-        said = yield Call("GET", f"/v1/handles/{self._id}")
-        return bool(said["halted"])
+        response = yield Call("GET", f"/v1/handles/{self._id}")
+        return bool(response["halted"])
 
     def __getattr__(self, name: str) -> NoReturn:
         not_served("Handle", name)
@@ -195,10 +195,10 @@ class _Attempt:
 class PostprocessedHandle(RemoteHandle):
     """The analyst's end of a mechanism in a service, and postprocessors before it that run here."""
 
-    def __init__(self, service: Runner, said: dict[str, Any], mechanism: Mechanism) -> None:
-        super().__init__(service, said)
+    def __init__(self, service: Runner, response: dict[str, Any], mechanism: Mechanism) -> None:
+        super().__init__(service, response)
         self.mechanism = around(mechanism, self.mechanism)
-        self._state = begun(mechanism, halted=said["halted"])
+        self._state = begun(mechanism, halted=response["halted"])
         self._lock = threading.Lock()
         self._attempts: dict[str, _Attempt] = {}
         self._answers: dict[str, tuple[bytes, Plain]] = {}
@@ -268,12 +268,12 @@ class PostprocessedHandle(RemoteHandle):
         if key not in attempt.told:
             body = {"public": encode_public(public), **({} if asked is None else {"request": asked})}
             try:
-                said = yield Call("POST", f"/v1/handles/{self._id}/asks", body, f"{attempt.id}/{number}")
+                response = yield Call("POST", f"/v1/handles/{self._id}/asks", body, f"{attempt.id}/{number}")
             except CounterpointError as error:
                 if getattr(error, "__notes__", ()):
                     error.__notes__ = [f"Repeat the ask with id={attempt.id!r}: it goes on where it was."]
                 raise
-            attempt.told[key] = read_released(said).answer, bool(said["halted"])
+            attempt.told[key] = read_released(response).answer, bool(response["halted"])
         return attempt.told[key]
 
     @served
@@ -290,5 +290,5 @@ class PostprocessedHandle(RemoteHandle):
         return self._state is None
 
     def _prepared(self, asked: dict[str, str]) -> Calls[PreparedQuery]:
-        said = yield Call("POST", f"/v1/handles/{self._id}/preparations", {"request": asked})
-        return read_prepared(said)
+        response = yield Call("POST", f"/v1/handles/{self._id}/preparations", {"request": asked})
+        return read_prepared(response)

@@ -35,8 +35,8 @@ class Service(Remote):
         there. With several valid grants, give the id of one.
         """
         if "." in name:
-            said = yield Call("GET", f"/v1/sessions/{name}")
-            return RemoteSession(self, said["session"])
+            response = yield Call("GET", f"/v1/sessions/{name}")
+            return RemoteSession(self, response["session"])
         listed = yield Call("GET", "/v1/data-sets")
         entry = next((one for one in listed if one["data_set"] == name), None)
         if entry is None:

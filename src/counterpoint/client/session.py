@@ -139,15 +139,15 @@ class RemoteSession(Remote):
         """Launch what answers this request, and ask it once; the answer is the one that a local session gives."""
         checked = terms(**on)
         body = {"request": codec.encode_request(request), **codec.encode_terms(on)}
-        said = yield Call("POST", f"{self._url}/questions", body, codec.request_id(id))
-        return presented(request, read_answer(said), checked.suppress)
+        response = yield Call("POST", f"{self._url}/questions", body, codec.request_id(id))
+        return presented(request, read_answer(response), checked.suppress)
 
     @served
     def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
         """Ask what a SELECT of aggregates says, on the terms of `ask`."""
         query, checked = sql(text), terms(**on)
-        said = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.encode_terms(on)}, codec.request_id(id))
-        return presented(query, read_answer(said), checked.suppress)
+        response = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.encode_terms(on)}, codec.request_id(id))
+        return presented(query, read_answer(response), checked.suppress)
 
     @served
     def launch(
@@ -161,10 +161,10 @@ class RemoteSession(Remote):
         body = codec.encode_launch(mechanism, of)
         if isinstance(mechanism, Postprocessed):
             yield from self._must_be_covered(mechanism, body)
-        said = yield Call("POST", f"{self._url}/launches", body, codec.request_id(id))
+        response = yield Call("POST", f"{self._url}/launches", body, codec.request_id(id))
         if isinstance(mechanism, Postprocessed):
-            return PostprocessedHandle(self._service, said, mechanism)
-        return RemoteHandle(self._service, said)
+            return PostprocessedHandle(self._service, response, mechanism)
+        return RemoteHandle(self._service, response)
 
     def _must_be_covered(self, mechanism: Postprocessed, body: dict[str, Any]) -> Calls[None]:
         """Refuse what a local session would not launch behind a postprocessor, before anything is paid."""
@@ -191,8 +191,8 @@ class RemoteSession(Remote):
             "delta": _number(delta, "delta"),
             "sampled": _number(sampled, "sampled"),
         }
-        said = yield Call("POST", f"{self._url}/delegations", body, codec.request_id(id))
-        return RemoteSession(self._service, said["session"])
+        response = yield Call("POST", f"{self._url}/delegations", body, codec.request_id(id))
+        return RemoteSession(self._service, response["session"])
 
     @served
     def partition(
@@ -207,8 +207,8 @@ class RemoteSession(Remote):
         """Sub-sessions for the parts of the data, each with the budget `within`; charges k of these at once."""
         each = list(map(codec.encode_loss, within)) if isinstance(within, list | tuple) else codec.encode_loss(within)
         body = {"by": by, "k": k, "within": each, "delta_total": _number(delta_total, "delta_total")}
-        said = yield Call("POST", f"{self._url}/partitions", body, codec.request_id(id))
-        return RemotePartition(self._service, said)
+        response = yield Call("POST", f"{self._url}/partitions", body, codec.request_id(id))
+        return RemotePartition(self._service, response)
 
     @served
     def grant(
@@ -232,8 +232,8 @@ class RemoteSession(Remote):
             "delta": _number(delta, "delta"),
             "sampled": _number(sampled, "sampled"),
         }
-        said = yield Call("POST", self._grants, body, codec.request_id(id))
-        return RemoteSession(self._service, said["session"])
+        response = yield Call("POST", self._grants, body, codec.request_id(id))
+        return RemoteSession(self._service, response["session"])
 
     @served
     def revoke(self, granted: "RemoteSession") -> Calls[None]:
@@ -302,14 +302,14 @@ class RemoteSession(Remote):
     def handles(self) -> Calls[tuple[RemoteHandle, ...]]:
         """What was launched here, in order; what was delegated or parted is in `given`."""
         pages = yield from self._pages("", {})
-        return tuple(RemoteHandle(self._service, one) for said in pages for one in said["handles"])
+        return tuple(RemoteHandle(self._service, one) for response in pages for one in response["handles"])
 
     @property
     @served
     def given(self) -> "Calls[tuple[RemoteSession | RemotePartition, ...]]":
         """What was delegated or partitioned here, in order: reserved, whether it is used or not."""
         pages = yield from self._pages("", {})
-        found = (_placed(self._service, one) for said in pages for one in said["given"])
+        found = (_placed(self._service, one) for response in pages for one in response["given"])
         return tuple(one for one in found if not isinstance(one, RemoteHandle))
 
     def _pages(self, end: str, query: dict[str, int | str]) -> Calls[list[dict[str, Any]]]:
@@ -328,10 +328,10 @@ class RemoteSession(Remote):
         if path[: len(self.path)] != self.path:
             return None
         try:
-            said = yield Call("GET", f"/v1/sessions/{SessionId(self._id.data_set, path)}/place")
+            response = yield Call("GET", f"/v1/sessions/{SessionId(self._id.data_set, path)}/place")
         except NotFound:
             return None
-        return _placed(self._service, said)
+        return _placed(self._service, response)
 
     def __getattr__(self, name: str) -> NoReturn:
         not_served("Session", name)
@@ -343,12 +343,12 @@ class RemoteSession(Remote):
 class RemotePartition(Remote):
     """The parts of a served session's data, each a session of its own: `parts["CA"].launch(...)`."""
 
-    def __init__(self, service: Runner, said: dict[str, Any]) -> None:
-        each = said["within"]
+    def __init__(self, service: Runner, response: dict[str, Any]) -> None:
+        each = response["within"]
         self._service = service
-        self._id = SessionId.read(said["partition"])
-        self._by: str = said["by"]
-        self.loss = read_loss(said["charged"])
+        self._id = SessionId.read(response["partition"])
+        self._by: str = response["by"]
+        self.loss = read_loss(response["charged"])
         self.within = tuple(map(read_loss, each)) if isinstance(each, list) else read_loss(each)
 
     @served
@@ -363,8 +363,8 @@ class RemotePartition(Remote):
 
     def _part(self, key: object, within: dict[str, str] | None) -> Calls[RemoteSession]:
         body = {"key": codec.encode_key(key), "within": within}
-        said = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
-        return RemoteSession(self._service, said["session"])
+        response = yield Call("POST", f"/v1/sessions/{self._id}/parts", body)
+        return RemoteSession(self._service, response["session"])
 
     def __iter__(self) -> NoReturn:
         raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")
@@ -376,11 +376,11 @@ class RemotePartition(Remote):
         return f"RemotePartition(by {self._by!r}, each within {self.within!r})"
 
 
-def _placed(service: Runner, said: dict[str, Any]) -> RemoteHandle | RemoteSession | RemotePartition:
+def _placed(service: Runner, response: dict[str, Any]) -> RemoteHandle | RemoteSession | RemotePartition:
     """The session, handle or partition that a response describes."""
-    if "handle" in said:
-        return RemoteHandle(service, said)
-    return RemotePartition(service, said) if "partition" in said else RemoteSession(service, said["session"])
+    if "handle" in response:
+        return RemoteHandle(service, response)
+    return RemotePartition(service, response) if "partition" in response else RemoteSession(service, response["session"])
 
 
 def _number(given: Number | None, what: str) -> str | None:

@@ -5,10 +5,10 @@ has plain numbers for people and, under `exact`, one text in the library's canon
 Of an answer that text is an `AnswerDocument`: everything that the analyst's object is made of, encoded once.
 
 >>> import counterpoint as cp
->>> said = loss_json(cp.PureDP("1/10"))
->>> said
+>>> document = loss_json(cp.PureDP("1/10"))
+>>> document
 {'measure': 'PureDP', 'epsilon': 0.1, 'text': 'PureDP(0.1)', 'exact': '{"type":"PureDP/1","epsilon":"1/10"}'}
->>> read_loss(said)
+>>> read_loss(document)
 PureDP(0.1)
 """
 
@@ -95,9 +95,9 @@ def answer_json(answer: object, provenance: Provenance) -> dict[str, Any]:
     }
 
 
-def read_answer(said: dict[str, Any]) -> Provenance:
+def read_answer(document: dict[str, Any]) -> Provenance:
     """What a question's answer is made of."""
-    return _read(said["exact"], AnswerDocument).provenance()
+    return _read(document["exact"], AnswerDocument).provenance()
 
 
 def released_json(released: Released) -> dict[str, Any]:
@@ -114,9 +114,9 @@ def raw_json(released: Released) -> dict[str, Any]:
     return {"made_up": released.made_up, "exact": _exact(document)}
 
 
-def read_released(said: dict[str, Any]) -> Released:
+def read_released(document: dict[str, Any]) -> Released:
     """The answer of a launched mechanism."""
-    found = _read(said["exact"], ReleasedDocument)
+    found = _read(document["exact"], ReleasedDocument)
     assert found.prepared is None or isinstance(found.prepared, PreparedQuery)
     return Released(found.released, found.prepared, found.grid, found.made_up)
 
@@ -132,9 +132,9 @@ def prepared_json(prepared: PreparedQuery) -> dict[str, Any]:
     }
 
 
-def read_prepared(said: dict[str, Any]) -> PreparedQuery:
+def read_prepared(document: dict[str, Any]) -> PreparedQuery:
     """The public facts of a request."""
-    found: object = _read(said["exact"], Plain)  # type: ignore[arg-type]  # plain data is read by its tags
+    found: object = _read(document["exact"], Plain)  # type: ignore[arg-type]  # plain data is read by its tags
     assert isinstance(found, PreparedQuery)
     return found
 
@@ -144,9 +144,9 @@ def loss_json(loss: Loss) -> dict[str, Any]:
     return {**_described(loss, "measure"), "exact": _exact(loss)}
 
 
-def read_loss(said: dict[str, Any]) -> Loss:
+def read_loss(document: dict[str, Any]) -> Loss:
     """A loss."""
-    return _read(said["exact"], Loss)  # type: ignore[type-abstract]  # a family is read by its tags
+    return _read(document["exact"], Loss)  # type: ignore[type-abstract]  # a family is read by its tags
 
 
 def mechanism_json(mechanism: Mechanism) -> dict[str, Any]:
@@ -154,9 +154,9 @@ def mechanism_json(mechanism: Mechanism) -> dict[str, Any]:
     return {**_described(mechanism, "mechanism"), "exact": _exact(mechanism)}
 
 
-def read_mechanism(said: dict[str, Any]) -> Mechanism:
+def read_mechanism(document: dict[str, Any]) -> Mechanism:
     """A mechanism."""
-    return _read(said["exact"], Mechanism)  # type: ignore[type-abstract]
+    return _read(document["exact"], Mechanism)  # type: ignore[type-abstract]
 
 
 def rule_json(rule: Rule) -> dict[str, Any]:
@@ -164,9 +164,9 @@ def rule_json(rule: Rule) -> dict[str, Any]:
     return {"rule": repr(rule), "exact": {"rule": _exact(rule)}}
 
 
-def read_rule(said: dict[str, Any]) -> Rule:
+def read_rule(document: dict[str, Any]) -> Rule:
     """The rule of a session."""
-    return _read(said["exact"]["rule"], Rule)  # type: ignore[type-abstract]
+    return _read(document["exact"]["rule"], Rule)  # type: ignore[type-abstract]
 
 
 def remaining_json(left: Remaining) -> dict[str, Any]:
@@ -175,11 +175,11 @@ def remaining_json(left: Remaining) -> dict[str, Any]:
     return {"epsilon": plain(left.epsilon), "delta": plain(left.delta), "exact": exact}
 
 
-def read_remaining(said: dict[str, Any]) -> Remaining:
+def read_remaining(document: dict[str, Any]) -> Remaining:
     """The rest of a session's budget; `NotAllowed` if the session has none."""
-    left = said["remaining"]
+    left = document["remaining"]
     if left is None:
-        raise NotAllowed(said["no_budget"])
+        raise NotAllowed(document["no_budget"])
     return Remaining(Exact(left["exact"]["epsilon"]), Exact(left["exact"]["delta"]))
 
 
@@ -194,13 +194,13 @@ def quote_json(quoted: Quote) -> dict[str, Any]:
     }
 
 
-def read_quote(said: dict[str, Any]) -> Quote:
+def read_quote(document: dict[str, Any]) -> Quote:
     """The price of a launch."""
-    after, launched = said["after"], said["mechanism"]
+    after, launched = document["after"], document["mechanism"]
     return Quote(
-        read_loss(said["cost"]),
+        read_loss(document["cost"]),
         None if after is None else read_loss(after),
-        said["refusal"],
+        document["refusal"],
         None if launched is None else read_mechanism(launched),
     )
 
@@ -211,9 +211,9 @@ def fact_json(data_set: str, number: int, fact: HistoryEntry) -> dict[str, Any]:
     return {"number": number, "kind": fact.kind, "at": at, "what": fact.what, "who": fact.who, "when": fact.at}
 
 
-def read_fact(said: dict[str, Any]) -> HistoryEntry:
+def read_fact(document: dict[str, Any]) -> HistoryEntry:
     """One line of a history."""
-    return HistoryEntry(said["kind"], SessionId.read(said["at"]).path, said["what"], said["who"], said["when"])
+    return HistoryEntry(document["kind"], SessionId.read(document["at"]).path, document["what"], document["who"], document["when"])
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:
@@ -231,8 +231,8 @@ def read_certificate(pages: Sequence[dict[str, Any]]) -> Certificate:
     return Certificate(pages[0]["statement"], pages[0]["theorem"], tuple(map(_read_certificate, premises)))
 
 
-def _read_certificate(said: dict[str, Any]) -> Certificate:
-    return Certificate(said["statement"], said["theorem"], tuple(map(_read_certificate, said["premises"])))
+def _read_certificate(document: dict[str, Any]) -> Certificate:
+    return Certificate(document["statement"], document["theorem"], tuple(map(_read_certificate, document["premises"])))
 
 
 def timeline_json(timeline: Timeline, after: int, limit: int) -> dict[str, Any]:
@@ -270,9 +270,9 @@ def read_timeline(pages: Sequence[dict[str, Any]]) -> Timeline:
         found = lanes.setdefault(lane.pop("place"), {**lane, "asks": [], "refusals": []})
         found["asks"] += lane["asks"]
         found["refusals"] += lane["refusals"]
-    said = {name: whole(name) for name in ("events", "times", "steps", "refusals")}
-    said["lanes"] = [lanes[place] for place in sorted(lanes)]
-    return msgspec.convert({"name": pages[0]["name"], "budget": pages[0]["budget"], **said}, Timeline)
+    document = {name: whole(name) for name in ("events", "times", "steps", "refusals")}
+    document["lanes"] = [lanes[place] for place in sorted(lanes)]
+    return msgspec.convert({"name": pages[0]["name"], "budget": pages[0]["budget"], **document}, Timeline)
 
 
 def _on(page: Timeline, marks: Sequence[Mark]) -> tuple[Mark, ...]:
@@ -284,9 +284,9 @@ def receipt_json(id: str, signed: Signed, disclosed: Disclosure) -> dict[str, An
     return {"id": id, "receipt": {**signed._asdict(), "disclosed": disclosed._asdict()}}
 
 
-def read_receipt(said: dict[str, Any]) -> tuple[Signed, Disclosure]:
+def read_receipt(document: dict[str, Any]) -> tuple[Signed, Disclosure]:
     """A receipt, and the opening of its answer."""
-    found = said["receipt"]
+    found = document["receipt"]
     return Signed(found["receipt"], found["signature"]), Disclosure(**found["disclosed"])
 
 

@@ -4,8 +4,8 @@ A problem has what was asked, the limit and what would work, never a value of th
 class, and `exact` what the error carries, so that the client raises the error that a local session raises.
 
 >>> from counterpoint import PureDP
->>> said = problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))
->>> said["status"], said["type"], error_of(said).requested
+>>> document = problem(BudgetExceeded("PureDP(2) does not fit", requested=PureDP(2)))
+>>> document["status"], document["type"], error_of(document).requested
 (409, 'urn:counterpoint:BudgetExceeded', PureDP(2))
 """
 
@@ -74,9 +74,9 @@ _DIGITS = 18
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
-def _step(said: str) -> int | str:
+def _step(text: str) -> int | str:
     """The number of a launch, or the name of a part."""
-    return int(said) if said.isascii() and said.isdigit() and len(said) <= _DIGITS else unquote(said)
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= _DIGITS else unquote(text)
 
 
 _URN = "urn:counterpoint:"
@@ -105,33 +105,33 @@ _STATUS: tuple[tuple[type[CounterpointError], int], ...] = (
 def problem(error: CounterpointError) -> dict[str, Any]:
     """An error as problem+json."""
     status = next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "type": f"{_URN}{_public(type(error)).__name__}",
         "title": type(error).__name__,
         "status": status,
         "detail": str(error),
     }
     if isinstance(error, BudgetExceeded):
-        said |= {
+        document |= {
             "requested": repr(error.requested),
             "remaining": repr(error.remaining),
             "would_fit": repr(error.would_fit),
             "exact": {name: _exact(getattr(error, name)) for name in _CARRIED},
         }
     if isinstance(error, UnsupportedSQL):
-        said |= {"found": error.found, "where": error.where, "works": error.works}
-    return said
+        document |= {"found": error.found, "where": error.where, "works": error.works}
+    return document
 
 
-def error_of(said: dict[str, Any]) -> CounterpointError:
+def error_of(document: dict[str, Any]) -> CounterpointError:
     """The library's error in a problem; any other problem becomes an error by its status."""
-    detail = str(said.get("detail") or said.get("title") or "the service gave no reason")
-    kind = _KINDS.get(str(said.get("type")).removeprefix(_URN)) or _by_status(int(said.get("status") or 500))
+    detail = str(document.get("detail") or document.get("title") or "the service gave no reason")
+    kind = _KINDS.get(str(document.get("type")).removeprefix(_URN)) or _by_status(int(document.get("status") or 500))
     if kind is BudgetExceeded:
-        exact = said.get("exact") or {}
+        exact = document.get("exact") or {}
         return BudgetExceeded(detail, **{name: _read(exact.get(name)) for name in _CARRIED})
     if kind is UnsupportedSQL:
-        return UnsupportedSQL(*(str(said.get(name)) for name in ("found", "where", "works")))
+        return UnsupportedSQL(*(str(document.get(name)) for name in ("found", "where", "works")))
     return kind(detail)
 
 
@@ -162,10 +162,10 @@ def _read(text: str | None) -> object:
     """The same, read back."""
     if text is None:
         return None
-    said = msgspec.json.decode(text)
-    if isinstance(said, str):
+    document = msgspec.json.decode(text)
+    if isinstance(document, str):
         return decode(text.encode(), Fraction)
-    remaining = isinstance(said, dict) and said.get("type") == Remaining.__struct_config__.tag
+    remaining = isinstance(document, dict) and document.get("type") == Remaining.__struct_config__.tag
     kind: type = Remaining if remaining else Tagged
     found: object = decode(text.encode(), kind)
     return found

@@ -119,16 +119,16 @@ def encode_public(value: Plain) -> dict[str, str]:
     return {EXACT: encode(value).decode()}
 
 
-def decode_mechanism(said: object) -> Mechanism:
+def decode_mechanism(sent: object) -> Mechanism:
     """The named mechanism, with its parameters."""
-    made = _made(said, "mechanism", MECHANISMS)
+    made = _made(sent, "mechanism", MECHANISMS)
     assert isinstance(made, Mechanism)
     return made
 
 
-def decode_request(said: object) -> Any:
+def decode_request(sent: object) -> Any:
     """The named request; its fields may be requests, too."""
-    fields = _object(said, "request")
+    fields = _object(sent, "request")
     if EXACT in fields:
         return _read_exactly(fields, "request")
     if fields.get("request") == SELECT:
@@ -143,38 +143,38 @@ def decode_request(said: object) -> Any:
     return _made(fields, "request", REQUESTS)
 
 
-def decode_loss(said: object) -> Loss:
+def decode_loss(sent: object) -> Loss:
     """The named loss."""
-    made = _made(said, "measure", MEASURES)
+    made = _made(sent, "measure", MEASURES)
     assert isinstance(made, Loss)
     return made
 
 
-def decode_public(said: object) -> Plain:
+def decode_public(sent: object) -> Plain:
     """The public part of an ask: plain data, with only those classes in it that the listed mechanisms are asked with.
 
     >>> decode_public(encode_public((1, "two", Threshold(3), None)))
     (1, 'two', Threshold(3), None)
     """
-    fields = _object(said, EXACT)
+    fields = _object(sent, EXACT)
     if EXACT not in fields:
         raise InvalidRequest(f"{PUBLIC} is an object such as {{{EXACT!r}: ...}}")
     made: Plain = _read_exactly(fields, PUBLIC, Plain)
     return made
 
 
-def check_size(said: object, depth: int = DEPTH) -> None:
+def check_size(sent: object, depth: int = DEPTH) -> None:
     """Refuse data that is nested too deeply or too large, before anything is built from it."""
     if depth < 0:
         raise InvalidRequest(f"the body is nested deeper than {DEPTH}")
-    if isinstance(said, str):
-        _at_most(said, LONGEST)
-    elif isinstance(said, dict) and isinstance(said.get(EXACT), str) and len(said) == 1:
-        _at_most(said[EXACT], LONGEST_EXACT)
-    elif isinstance(said, list | dict):
-        if len(said) > WIDTH:
-            raise InvalidRequest(f"a list of {len(said)} entries was sent; at most {WIDTH} are read")
-        for part in said.values() if isinstance(said, dict) else said:
+    if isinstance(sent, str):
+        _at_most(sent, LONGEST)
+    elif isinstance(sent, dict) and isinstance(sent.get(EXACT), str) and len(sent) == 1:
+        _at_most(sent[EXACT], LONGEST_EXACT)
+    elif isinstance(sent, list | dict):
+        if len(sent) > WIDTH:
+            raise InvalidRequest(f"a list of {len(sent)} entries was sent; at most {WIDTH} are read")
+        for part in sent.values() if isinstance(sent, dict) else sent:
             check_size(part, depth - 1)
 
 
@@ -193,8 +193,8 @@ def _parameters(name: str) -> Mapping[str, inspect.Parameter]:
     return inspect.signature(named(name)).parameters
 
 
-def _made(said: object, field: str, allowed: tuple[str, ...]) -> Any:
-    fields = dict(_object(said, field))
+def _made(sent: object, field: str, allowed: tuple[str, ...]) -> Any:
+    fields = dict(_object(sent, field))
     if EXACT in fields:
         return _read_exactly(fields, field)
     name = fields.pop(field, None)
@@ -209,10 +209,10 @@ def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -
     if len(fields) > 1 or not isinstance(text, str):
         raise InvalidRequest(f"{EXACT} must be a text, and the only field")
     try:
-        said = text.encode()
-        _must_be_listed(_plain_json(said), [kind.__struct_config__.tag for kind in _classes(field)])
-        made: object = decode(said, family)
-        canonical = encode(made) == said
+        sent = text.encode()
+        _must_be_listed(_plain_json(sent), [kind.__struct_config__.tag for kind in _classes(field)])
+        made: object = decode(sent, family)
+        canonical = encode(made) == sent
     except (InvalidParameter, UnicodeError, RecursionError) as error:
         raise InvalidRequest(f"{EXACT} is not the encoding of a {field}: {error}") from None
     if not canonical or (family is Tagged and type(made) not in _classes(field)):
@@ -220,17 +220,17 @@ def _read_exactly(fields: Mapping[str, Any], field: str, family: Any = Tagged) -
     return made
 
 
-def _plain_json(said: bytes) -> object:
+def _plain_json(sent: bytes) -> object:
     try:
-        return msgspec.json.decode(said)
+        return msgspec.json.decode(sent)
     except msgspec.MsgspecError as error:
         raise InvalidRequest(f"{EXACT} is not JSON: {error}") from None
 
 
-def _must_be_listed(said: object, tags: list[object]) -> None:
+def _must_be_listed(sent: object, tags: list[object]) -> None:
     """Refuse an object of an unlisted class at any depth, and data that is too deep or too large."""
-    check_size(said)
-    parts = [said]
+    check_size(sent)
+    parts = [sent]
     while parts:
         part = parts.pop()
         if isinstance(part, dict):
@@ -260,16 +260,16 @@ def _called(made: Callable[..., Any], name: str, fields: dict[str, Any], *, open
     return made(**{field: _value(value) for field, value in fields.items()})
 
 
-def _value(said: object) -> Any:
+def _value(sent: object) -> Any:
     """A plain value; an object is a request inside a request, and a list inside a list is a tuple of keys."""
-    if isinstance(said, dict):
-        return decode_request(said)
-    if isinstance(said, list):
-        return [tuple(part) if isinstance(part, list) else part for part in said]
-    return said
+    if isinstance(sent, dict):
+        return decode_request(sent)
+    if isinstance(sent, list):
+        return [tuple(part) if isinstance(part, list) else part for part in sent]
+    return sent
 
 
-def _object(said: object, field: str) -> Mapping[str, Any]:
-    if not isinstance(said, Mapping):
-        raise InvalidRequest(f"{field} is an object such as {{{field!r}: ...}}, not {shown(said)}")
-    return said
+def _object(sent: object, field: str) -> Mapping[str, Any]:
+    if not isinstance(sent, Mapping):
+        raise InvalidRequest(f"{field} is an object such as {{{field!r}: ...}}, not {shown(sent)}")
+    return sent
