@@ -146,7 +146,9 @@ class RemoteSession(Remote):
     def sql(self, text: str, *, id: str | None = None, **on: Unpack[GivenTerms]) -> Calls[Any]:
         """Ask what a SELECT of aggregates says, on the terms of `ask`."""
         query, checked = sql(text), terms(**on)
-        response = yield Call("POST", f"{self._url}/sql", {"text": text, **codec.encode_terms(on)}, codec.request_id(id))
+        response = yield Call(
+            "POST", f"{self._url}/sql", {"text": text, **codec.encode_terms(on)}, codec.request_id(id)
+        )
         return presented(query, read_answer(response), checked.suppress)
 
     @served
@@ -380,7 +382,9 @@ def _placed(service: Runner, response: dict[str, Any]) -> RemoteHandle | RemoteS
     """The session, handle or partition that a response describes."""
     if "handle" in response:
         return RemoteHandle(service, response)
-    return RemotePartition(service, response) if "partition" in response else RemoteSession(service, response["session"])
+    return (
+        RemotePartition(service, response) if "partition" in response else RemoteSession(service, response["session"])
+    )
 
 
 def _number(given: Number | None, what: str) -> str | None:

@@ -213,7 +213,9 @@ def fact_json(data_set: str, number: int, fact: HistoryEntry) -> dict[str, Any]:
 
 def read_fact(document: dict[str, Any]) -> HistoryEntry:
     """One line of a history."""
-    return HistoryEntry(document["kind"], SessionId.read(document["at"]).path, document["what"], document["who"], document["when"])
+    return HistoryEntry(
+        document["kind"], SessionId.read(document["at"]).path, document["what"], document["who"], document["when"]
+    )
 
 
 def certificate_json(certificate: Certificate) -> dict[str, Any]:
