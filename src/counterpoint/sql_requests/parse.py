@@ -1,32 +1,23 @@
-"""The text as one checked SELECT; its tables and names.
-
-The text of a query as one checked SELECT, and refusals that say what was found, and where.
+"""Parses the text of a query into one checked SELECT, and resolves the names of its tables and columns.
 
 The dialect is DuckDB's. sqlglot parses the text; nothing of it is run. Comments, second statements and texts that are
 too long or too deep are refused before they are parsed, and so are the words that begin what this SQL does not have, by
 name. The modules that read the tree refuse every node that they do not know, and with `only` every argument of a node
 that they do not read: an argument that was overlooked would change the meaning of the query.
 
->>> parsed("SELECT COUNT(*) FROM flights").key
-'select'
->>> parsed("SELECT COUNT(*) FROM flights; DROP TABLE flights")
-Traceback (most recent call last):
-...
-counterpoint.errors.UnsupportedSQL: SQL here has no second statement (at character 29, ';'): ask one SELECT at a time
+A query has one source in FROM and LEFT JOINs of sources with one row for each key (see `Sources`). `Scope` turns the
+aliases of a query into the dotted names of requests, and a condition into the text that the request keeps on record.
 
-The tables of a query and the names of its columns: FROM one source, and LEFT JOINs of what its rows see.
-
-A joined source has one row for each key (see `Sources`), and a row of the source in FROM that finds none keeps its
-place, with missing values: that is a LEFT JOIN. Its columns are written with its name or alias, and become the dotted
-names of requests. Names are compared letter by letter, capital letters too.
-
->>> from counterpoint.sql_requests.parse import parsed
 >>> tree = parsed("SELECT AVG(p.age) FROM visits AS v LEFT JOIN people AS p ON v.person = p.person GROUP BY v.page")
 >>> scope = Scope.read(tree)
 >>> scope.source, scope.joins
 ('visits', (Join(name='people', on='person'),))
 >>> scope.column(tree.expressions[0].this), scope.column(tree.args["group"].expressions[0])
 ('people.age', 'page')
+>>> parsed("SELECT COUNT(*) FROM flights; DROP TABLE flights")
+Traceback (most recent call last):
+...
+counterpoint.errors.UnsupportedSQL: SQL here has no second statement (at character 29, ';'): ask one SELECT at a time
 """
 
 from collections.abc import Iterator

@@ -1,38 +1,16 @@
-"""SQLQuery: the request, and HAVING, ORDER BY, LIMIT on its released answer.
-
-A query: the request that a SELECT asks, and what is done with the released answer.
+"""The query that a SELECT stands for: one request, and what HAVING, ORDER BY and LIMIT do with its released answer.
 
 Only the request reaches the data. HAVING, ORDER BY and LIMIT are postprocessing of the noisy answer, so they cost
-nothing. All that can be refused is refused before anything is charged.
+nothing. HAVING has SQL's three truth values: None is UNKNOWN, as where the noise left no mean. Missing values come last
+in both directions, unless NULLS FIRST is written, and texts are ordered by code points, as DuckDB orders them. Whatever
+can be refused is refused before anything is charged.
 
 >>> from counterpoint.sql_requests.select import sql
->>> query = sql("SELECT COUNT(*) AS n, carrier FROM flights GROUP BY carrier ORDER BY n DESC LIMIT 2")
->>> query.arrange([("AA", 4), ("DL", 1), ("UA", 9)])
+>>> query = sql("SELECT COUNT(*) AS n, carrier FROM flights GROUP BY carrier HAVING n > 1 ORDER BY n DESC LIMIT 2")
+>>> query.having
+Compared(place=1, sign='gt', literal=1)
+>>> query.arrange([("AA", 4), ("DL", 1), ("UA", 9), ("B6", None)])
 [('UA', 9), ('AA', 4)]
->>> query.outputs
-(Output(name='n', place=1), Output(name='carrier', place=0))
-
-HAVING: a condition on a row of the answer, which has been released. It costs nothing and reads no rows.
-
-It compares keys and aggregates with literals, by SQL's three truth values: None stands for unknown, as where the noise
-left no mean.
-
->>> from counterpoint.sql_requests.parse import parsed
->>> tree = parsed("SELECT carrier, COUNT(*) AS n FROM f GROUP BY carrier HAVING n > 2 AND carrier <> 'AA'")
->>> found = read_having(tree.args["having"].this, lambda node: ["carrier", "n"].index(node.name))
->>> found
-Every(parts=(Compared(place=1, sign='gt', literal=2), Compared(place=0, sign='neq', literal='AA')))
->>> found.holds(("UA", 3)), found.holds(("AA", 3)), found.holds(("UA", None))
-(True, False, None)
-
-ORDER BY and LIMIT: which rows of a released answer are shown, and in which order. Postprocessing, as HAVING is.
-
-Missing values come last, in both directions, unless NULLS FIRST is written. Texts are ordered by the code points of
-their letters, as DuckDB orders them.
-
->>> rows = [("AA", 9), ("DL", 3), ("UA", 9), ("B6", None)]
->>> arranged(rows, None, [Order(1, downward=True)], limit=3)
-[('AA', 9), ('UA', 9), ('DL', 3)]
 """
 
 from abc import ABC, abstractmethod

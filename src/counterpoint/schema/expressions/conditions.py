@@ -1,39 +1,24 @@
-"""Reads conditions and expressions into the tree; for where=, derived columns and SQL alike.
+"""Reads a text into the typed tree: a `where` into a condition, an expression into a column.
 
-The reader of `where`: turns the text into a `Condition`, checking every token and every node.
-
-The language: columns, literals (numbers, 'texts', TRUE, FALSE) and what `expressions.values` computes of them, compared
-by `=  <>  <  <=  >  >=`, IN, BETWEEN, LIKE, IS [NOT] NULL, and combined by AND, OR, NOT and parentheses. Numbers are
-compared with numbers, texts with texts (by =, <>, IN, LIKE), dates with dates and 'YYYY-MM-DD', truth values with truth
-values. Anything else, and a text that is too long or nested too deeply, raises `InvalidRequest`.
+This is the one reader of the language: `where=`, `by=`, derived columns and SQL's WHERE all come here. `syntax` parses
+the text, `values` reads the parts that are values, and this module compares and combines them. Numbers are compared
+with numbers, texts with texts (by =, <>, IN and LIKE), dates with dates and 'YYYY-MM-DD', truth values with truth
+values; anything else raises `InvalidRequest`. Everything is decided from public facts, so a request means the same on
+every engine and at every time.
 
 >>> from counterpoint.schema.columns import number, text
 >>> from counterpoint.schema.declaration import Declaration, Named
 >>> people = Declaration(None, 1, "replace", (Named("age", number(0, 120)), Named("state", text())))
 >>> condition("age > 17.5 AND state IN ('CA', 'NY')", people)
 And(parts=(Between(column=0, low=18, high=None), In(column=1, keys=('CA', 'NY'))))
+>>> expression("age > 64", people)
+Expression(term=AsBoolean(condition=Between(column=0, low=65, high=None)), column=Boolean(), number=None)
+>>> expression("age / 2", people).column.describe()
+'a number from 0 to 60 in steps of 0.5'
 >>> condition("age % 2 = 1", people)
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidRequest: where does not support '%'. It may contain columns, literals, + - * /, ...
-
-An expression as a column: what `sum("arr_delay - dep_delay")` adds up, or `count(by="month(day)")` groups by.
-
-An expression is a text in the language of `where`; its parts are read by `values`. As a column it is a number with
-bounds and a step that follow from those of its columns (or from CLAMP), a date, a category or a truth value. Exactly
-one function reads it, from public facts alone, so that a request means the same on every engine and at every time.
-
->>> from counterpoint.schema.columns import number
->>> from counterpoint.schema.declaration import Declaration, Named
->>> flights = Declaration(None, 1, "replace", (Named("late", number(-60, 600)), Named("miles", number(0, 5000))))
->>> expression("late > 15", flights)
-Expression(term=AsBoolean(condition=Between(column=0, low=16, high=None)), column=Boolean(), number=None)
->>> expression("late * miles / 60", flights).number.describe()
-'a number from -5000 to 50000 in steps of 1/60'
->>> expression("miles / late", flights)
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidRequest: a quotient has no grid of its own: say to which step it is rounded, as in ...
 """
 
 from collections.abc import Callable
@@ -95,7 +80,7 @@ def condition(where: object, declared: ColumnScope) -> Condition:
 
 
 class ConditionTyper:
-    """Reads a syntax tree; every node and every argument of a node must be one that is listed here or in `values`."""
+    """Reads a syntax tree into a condition; refuses every node and argument that neither it nor `values` knows."""
 
     def __init__(self, declared: ColumnScope) -> None:
         self.values = ValueReader(declared, self.read)

@@ -1,10 +1,9 @@
-"""Text to checked syntax tree, and the types of its parts.
+"""Parses the text of a condition or an expression, and names the types that its parts have.
 
-From the text of a condition or an expression to its syntax tree: every token is checked, and every node is later.
-
-sqlglot parses the text, `values` and `where` read the tree, and the emitter writes new SQL from what they made of it,
-so that nothing of the user's text but literals reaches an engine. A text that is too long, nested too deeply or
-outside the language raises `InvalidRequest`.
+sqlglot parses the text once, after every token has been checked: no comments, no second statement, no unknown word.
+`values` and `conditions` then read every node, and engines get new SQL that is written from what they read, so nothing
+of the text but its literals reaches an engine. A text that is too long, nested too deeply or outside the language
+raises `InvalidRequest`.
 
 >>> parsed("distance > 3 * air_time", "where", frozenset()).key
 'gt'
@@ -12,9 +11,6 @@ outside the language raises `InvalidRequest`.
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidRequest: where does not support ';'. It may contain columns, literals, + - * /, ...
-
-What a part of an expression is: a number, a date, an instant, a text, a truth value, or a literal.
-
 >>> is_literal(TextLiteral("2020-02-29")), TextLiteral("CA").describe
 (True, "a 'text'")
 """

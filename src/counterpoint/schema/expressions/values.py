@@ -1,15 +1,12 @@
-"""Reads the value nodes of the syntax tree.
-
-The reader of values: what the parts of an expression are, as exact terms of a row's stored columns.
+"""Reads the parts of an expression that are values, as exact terms of a row's stored columns.
 
 Numbers are added, subtracted, multiplied and divided; a difference of dates is a number of days, and a date plus such a
-number is a date. CASE chooses between numbers, between texts or between truth values; YEAR, QUARTER, MONTH, DAY and
-WEEKDAY (Monday is 1) are parts of a date, or of an instant on the wall clock of its zone, which has a DATE and an HOUR,
-too. ABS and COALESCE are for numbers. CLAMP(x, low, high, step) brings a number
-to public bounds and to the nearest step; NULL stands for a bound or a step that follows from those of the columns.
+number is a date. CASE chooses between numbers, texts or truth values. YEAR, QUARTER, MONTH, DAY and WEEKDAY (Monday is
+1) are parts of a date, or of an instant on the wall clock of its zone, which has a DATE and an HOUR, too. A value is
+missing where a column that it needs is missing, and where its divisor is 0.
 
-A value is missing where a column that it needs is missing, and where its divisor is 0. Conditions are true or false of
-every row (see `where`), also those of a CASE; a CASE without ELSE is missing where none of them holds.
+The offset of a zone is chosen by its changes within the declared bounds, so no engine is asked about zones: the day of
+an instant is a quotient of integers, as everything else here.
 
 >>> from counterpoint.schema.columns import number
 >>> from counterpoint.schema.declaration import Declaration, Named
@@ -18,17 +15,6 @@ every row (see `where`), also those of a CASE; a CASE without ELSE is missing wh
 'a number from 0 to 700 in steps of 10'
 >>> flights.number("distance - 3 * air_time").describe()
 'a number from -1800 to 5000 in steps of 1'
-
-Instants in expressions: the day and the hour that the wall clock of the declared zone shows.
-
-The offset of the zone is chosen by its changes within the declared bounds (`zones`), so no engine is asked about zones:
-the day is a quotient of integers, as everything else here.
-
->>> from counterpoint.schema.times import timestamp
->>> year = timestamp("2013-01-01", "2014-01-01", zone="America/New_York")
->>> day = day_of(Timed(quantities.stored(0, year.least, year.most, Fraction(1)), year))
->>> day.top.least, day.top.most, hour_of(Timed(quantities.stored(0, year.least, year.most, Fraction(1)), year)).top.most
-(15706, 16071, 23)
 """
 
 import math
