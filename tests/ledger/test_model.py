@@ -194,7 +194,7 @@ def charge_after_answer(monkeypatch):
 
     def pays(self, intent, outcome):
         if intent.request in owed:
-            self.unit.put_row(stored_row(*owed.pop(intent.request), self._sealer.keys))
+            self.changes.put_row(stored_row(*owed.pop(intent.request), self._sealer.keys))
         return settle(self, intent, outcome)
 
     monkeypatch.setattr(sealed.SealedTransaction, "begin", free)
@@ -211,8 +211,8 @@ class PayBack:
         return Lookups()
 
     def run(self, records):
-        records.unit.put_row(stored_row(self.path, self.row, records._sealer.keys))
-        records.unit.append("keys", "", (), "", "")
+        records.changes.put_row(stored_row(self.path, self.row, records._sealer.keys))
+        records.changes.append("keys", "", (), "", "")
 
 
 def refund_on_error(monkeypatch):
