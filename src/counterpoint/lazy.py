@@ -4,6 +4,9 @@ A package lists its names once, in `__init__.pyi`, where type checkers look for 
 counterpoint.measures import PureDP as PureDP`. A name of Python's own, such as `sum`, is found (`cp.sum`) but not
 in `__all__`: `from counterpoint import *` must not replace it.
 
+`lazy_loader` reads stubs, too, but a namespace such as `cp.mechanisms` has names of other rooms, and it takes only
+imports from within the package; it also lists `sum` in `__all__`.
+
 >>> import counterpoint
 >>> "PureDP" in counterpoint.__all__, "sum" in counterpoint.__all__, "sum" in dir(counterpoint)
 (True, False, True)
