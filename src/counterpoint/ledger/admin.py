@@ -1,53 +1,10 @@
-"""list, show, back up, retire, recover.
+"""What an operator does with a ledger besides asking: list, show, back up, retire and recover its sessions.
 
-What an operator does with a ledger besides asking: list its sessions, read their histories, copy it.
-
-Reading needs no key and writes nothing. An SQLite ledger is opened by one process at a time, so while a service runs
-its ledger is read, and backed up, through the service.
+Reading needs no key and writes nothing. One process at a time has an SQLite ledger open, so while a service runs, its
+ledger is read and backed up through the service. `retire` destroys the keys of a data set and keeps its public record;
+`recover` opens a backup after the newest copy was lost.
 
 >>> next(listed(Durable("nowhere.db")))
-Traceback (most recent call last):
-...
-counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
-
-Retiring a data set: its keys and all that they sealed are destroyed, and its public record stays.
-
-States, seeds, answers, items and the digest of the rows go, and the wrapped data keys with them. What stays is the
-chain of entries, the accounts of sessions, and the public key that receipts were signed with: the record can be
-verified and exported, and receipts be checked, as before. Nothing is launched, asked or read again under this name.
-
-What this cannot reach: copies that were made before (a backup with its master key opens as ever), the blocks of a disk
-that a file system has not written over yet, and the log of a PostgreSQL server. To close older backups too, change the
-master key of the other sessions (`counterpoint ledger rotate`) and destroy the old one.
-
->>> retire("nowhere.db", "people", by="olga")
-Traceback (most recent call last):
-...
-counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
-
-Opening a backup that is behind its witness, on purpose, after the newest copy of a ledger was lost.
-
-What must hold: between the backup and the loss, requests may have been charged, drawn and answered, of which no record
-is left. So
-
-- what was charged is not known. It was charged by the same rules, so all that they promise counts as spent, for ever
-  (`Exhausted`): nothing is launched again, in no session of this record;
-- which coins were drawn is not known: a mechanism that went on from its state in the backup could answer a question a
-  second time, with other noise. So every mechanism is halted, and its state is erased;
-- a request that was open in the backup may have been answered since. It is closed without an answer, and its seed is
-  erased;
-- what was answered before the backup was answered so, and can be read.
-
-Between the backup and the loss, API keys may have been revoked, of which no record is left either. So if the register
-of the ledger is behind its witness, it is recovered along with the first session: every API key is ended, and an
-operator makes new ones with `counterpoint keys new`. Principals and roles are those of the backup.
-
-One transaction does all of it, behind an entry of the chain that says who did it, which head the backup had and which
-one the witness. That entry then takes the place, in the witness, of all that it had seen of the record that was lost:
-the backup as it was, and the newest copy if it is found after all, are both refused from then on. A new budget for the
-data is a new session, which its custodian opens on purpose.
-
->>> recover("nowhere.db", "people", by="olga")
 Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerError: there is no ledger at 'nowhere.db'
@@ -167,7 +124,17 @@ def _line(fact: HistoryEntry) -> str:
 
 
 def retire(ledger: Place, name: str, *, by: str) -> str:
-    """Destroy the keys and the sealed content of a session; `by` is who does it, for the record. What was done."""
+    """Destroy the keys of a session and all that they sealed; its public record stays. Returns a line for people.
+
+    States, seeds, answers, items and the digest of the rows go, and the wrapped data keys with them. What stays is the
+    chain of entries, the accounts of sessions, and the public key that receipts were signed with: the record can be
+    verified and exported, and receipts checked, as before. Nothing is launched, asked or read again under this name.
+    `by` is who does it, for the record.
+
+    Out of reach are copies that were made before (a backup opens with its master key as ever), blocks of a disk that a
+    file system has not overwritten yet, and the log of a PostgreSQL server. To close older backups too, change the
+    master key of the other sessions (`counterpoint ledger rotate`) and destroy the old one.
+    """
     place, who = ledger if isinstance(ledger, Durable) else Durable(ledger), principal(by)
     store = hold(place, existing=True)
     try:
@@ -209,7 +176,23 @@ def recover(ledger: Place, name: str, *, by: str, witness_lost: bool = False) ->
     """Open the session of this name in a backup that is behind its witness: its budget counts as spent from then on.
 
     `by` is who does it, for the record. `witness_lost` says that the witness was lost along with the newest copy: then
-    one that has never seen this record takes its place. What was done, in one line.
+    one that has never seen this record takes its place. Returns what was done, in a line.
+
+    Between the backup and the loss, requests may have been charged, drawn and answered, and no record of them is left.
+
+    - What was charged is unknown. The rules admitted it, so all that they promise counts as spent, for ever
+      (`Exhausted`): nothing is launched again in any session of this record.
+    - Which coins were drawn is unknown. A mechanism that went on from its state in the backup could answer a question a
+      second time, with other noise. So every mechanism is halted and its state erased.
+    - A request that was open in the backup may have been answered since. It is closed without an answer, its seed
+      erased.
+    - What was answered before the backup can be read.
+    - API keys may have been revoked. So if the register is behind its witness, it is recovered along with the first
+      session, and every API key is ended. Principals and roles are those of the backup.
+
+    One transaction does all of it, behind an entry that says who did it, which head the backup had and which one the
+    witness. The witness then records that entry, so that it refuses both the backup as it was and the newest copy, if
+    that is found after all. A new budget for the data is a new session, which its custodian opens on purpose.
     """
     place, who = ledger if isinstance(ledger, Durable) else Durable(ledger), principal(by)
     store = hold(place, existing=True)

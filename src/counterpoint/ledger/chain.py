@@ -43,7 +43,7 @@ SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
 """What the entries of a register are about."""
 HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
 """Which entries are lines of the history."""
-ABOUT_BOOK = ("data", "keys", "witness", "retirement")
+ABOUT_HEADER = ("data", "keys", "witness", "retirement")
 """Entries about the header itself; `state` is then the fingerprint of the wrapped keys."""
 
 
@@ -88,7 +88,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     @property
     def leaves_row(self) -> bool:
         """Whether `state` is the fingerprint of the row at `path`."""
-        return bool(self.state) and self.kind not in ABOUT_BOOK and self.kind not in REGISTERED
+        return bool(self.state) and self.kind not in ABOUT_HEADER and self.kind not in REGISTERED
 
     @property
     def fact(self) -> HistoryEntry:

@@ -1,18 +1,10 @@
-"""A session's header, and which others have the same rows.
+"""The header of a session: its own record in a database. How one is made, and how it is changed, each on the chain.
 
-A session's header: its own record in a database. How one is made, and how what it says is changed, each on the chain.
-
->>> len(DataKeys("people", MasterKey(bytes(32)), ()).rewrapped(MasterKey(bytes(31) + b"x")))
-1
-
-A budget belongs to a data set: which other sessions of a ledger have the same rows.
-
-A second name for the same rows would be a second budget. So a session's record has a digest of its rows as they were
-given, whatever was declared about them; several tables have one each, and one that is the same is enough. In the open
-such a digest would confirm a guess of the rows; it is sealed with the session's data key: a process without the
-ledger's master key cannot compare its sessions. It is a guard against mistakes, not against a custodian: one changed
-row makes other rows. Sessions under another master key, and those from before digests were kept which have not been
-opened since, cannot be compared.
+A budget belongs to a data set, and a second name for the same rows would be a second budget. So a header has a digest
+of the rows as they were given, whatever was declared about them; several tables have one each, and one that is equal
+is enough. In the open such a digest would confirm a guess at the rows, so it is sealed with the session's data key:
+sessions under different master keys cannot be compared. This guards against mistakes, not against a custodian: one
+changed row makes other rows.
 
 >>> str(in_use("people", ("visitors",))).split(":")[0]
 "session 'people' would be a second budget for the rows of 'visitors'"
@@ -31,12 +23,12 @@ from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.witness import Witness
 
 _REGISTER = "the register of a ledger"
-"""Stands in its header for the data of a session."""
+"""The fingerprint in the header of a register, which has no data."""
 _WITNESSED = "there is a witness from here on"
 
 
 def new_genesis() -> bytes:
-    """Where a chain begins: no two begin alike."""
+    """A random beginning for a chain: no two chains share one."""
     return sha256(os.urandom(32)).digest()
 
 
@@ -51,13 +43,13 @@ def create(  # noqa: PLR0917 - all that a header is made of
     witness: Witness | None,
     second_budget: bool,
 ) -> None:
-    """Make the header of a new session, with its first entries, unless another session has these rows.
+    """Make the header of a new session and its first entries, unless another session has these rows.
 
-    It is entered in the register of the ledger, in the same transaction.
+    The same transaction enters the session in the register.
     """
     assert master is not None
     if witness is not None:
-        # Before the header: a header that its witness has never seen is one whose witness was taken away.
+        # The witness comes first: a header that its witness has never seen looks like one whose witness was taken away.
         witness.note_place(name, genesis)
     wrapped = (DataKeys.fresh(name, 0, master),)
     content = None if rows is None else sealed(rows, DataKeys(name, master, wrapped), genesis)
@@ -74,7 +66,7 @@ def create(  # noqa: PLR0917 - all that a header is made of
 
 
 def _put_first(store: Store, name: str, header: SessionHeader, what: str) -> Head | None:
-    """Make a header with its first entry; the head then, or None if there is a header of that name."""
+    """Make a header with its first entry. Returns the head, or None if the name is taken."""
     first = Entry(
         1, "data", "", (), what, header.fingerprint or "", state=keys_digest(header.keys), record=header.record
     )
@@ -121,14 +113,14 @@ def must_have_key(master: MasterKey | None) -> None:
 
 
 def require_witness(store: Store, name: str) -> SessionHeader:
-    """Put on record that there is a witness: from here on there must be one. The header as it is then."""
+    """Put on record that there is a witness, so that from now on there must be one. Returns the header."""
     head, header = store.begin(name), store.header(name)
     assert head is not None and header is not None
     return _replace(store, ChangeSet(store, name, head), header._replace(witnessed=True), "witness", _WITNESSED)
 
 
 def signer(name: str, master: MasterKey, public: str) -> Signer:
-    """What signs for a session; `LedgerTampered` if its record names another signer than that of its key."""
+    """The signer of a session; `LedgerTampered` if its record names another one than its key gives."""
     found = Signer(master.signing_seed())
     if found.public != public:
         raise LedgerTampered(f"the record of {name!r} names another signer than that of its key: it was changed")
@@ -136,7 +128,7 @@ def signer(name: str, master: MasterKey, public: str) -> Signer:
 
 
 def signer_at_hand(store: Store, name: str, master: MasterKey | None) -> Signer | None:
-    """What signs for a session, of which nothing else is opened; None if this is not the key of its present signer."""
+    """The signer of a session that is not opened; None if this is not the key of its present signer."""
     entries = (read_entry(data, number) for number, data in store.entries(name, 0))
     public = [entry.what for entry in entries if entry.kind == "signer"]
     found = None if master is None else Signer(master.signing_seed())
@@ -174,7 +166,7 @@ def rewrap(store: Store, name: str, old: MasterKey | None, new: MasterKey) -> tu
 
 
 def _change_signer(changes: ChangeSet, old: MasterKey | None, new: MasterKey) -> None:
-    """Name the signer that comes with another master key; the one before it signs that."""
+    """Name the signer of the new master key, signed by the one before it."""
     assert old is not None
     before, after = Signer(old.signing_seed()), Signer(new.signing_seed())
     if before.public != after.public:
@@ -183,7 +175,7 @@ def _change_signer(changes: ChangeSet, old: MasterKey | None, new: MasterKey) ->
 
 
 def must_not_be_retired(name: str, header: SessionHeader) -> None:
-    """`NotAllowed` if nothing is left of a session but its record."""
+    """`NotAllowed` if the session is retired: nothing is left of it but its record."""
     if not header.keys:
         raise NotAllowed(
             f"{name!r} is retired: its keys and answers are destroyed. Its record can be read by `counterpoint ledger "
@@ -244,7 +236,7 @@ def about(beside: Sequence[str]) -> str:
 
 
 def in_use(name: str, beside: Sequence[str]) -> DataInUse:
-    """Why a second name gets no second budget."""
+    """The error for a second name for the same rows."""
     return DataInUse(
         f"session {name!r} would be a second budget for the rows of {_listed(beside)}: open that one, and delegate a "
         "part of its budget, as in session.delegate(PureDP(0.1)). A second budget, whose losses add to those of the "

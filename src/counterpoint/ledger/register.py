@@ -1,11 +1,9 @@
-"""The register: sessions, principals and keys on a chain of their own, and the latest time seen.
+"""The register of a ledger as a process uses it: who may act, read and changed through the chain.
 
-The register of a ledger as a process uses it: who may act, read and changed through the chain.
-
-Every read is compared with what the chain says was left, in memory: a row that was changed, put back or taken away in
-the database is refused at once, not only when the ledger is verified. Each read also sees how far the chain has come,
-so that a change made by another process counts from the next request on. A change is one transaction; it has happened
-once the witness has seen it.
+Every read is compared, in memory, with what the chain says was left: a row that was changed, put back or deleted in the
+database is refused at once, not only when the ledger is verified. Each read also follows the chain, so a change made by
+another process counts from the next request on. A change is one transaction; it has happened once the witness has seen
+it.
 
 >>> import tempfile, os.path
 >>> from counterpoint.ledger.location import Durable, hold, release
@@ -18,16 +16,6 @@ once the witness has seen it.
 ['ann']
 >>> register.close()
 >>> release(store)
-
-The clock by which API keys expire: it does not go back. (That of grants is `ChangeSet.now`.)
-
-A clock that is set back, by mistake or by a time server that others command, would let what has expired stand again. So
-the latest time that was seen counts: on the chain, where it outlives the process, or since then in this process.
-
->>> clock = LedgerClock()
->>> clock.see(later := clock.now() + 3600)
->>> clock.now() == later
-True
 """
 
 import time
@@ -237,7 +225,17 @@ def _signing(keys: DataKeys) -> bytes:
 
 
 class LedgerClock:
-    """Seconds since 1970, never less than what was seen."""
+    """The clock by which API keys expire: seconds since 1970, never less than what was seen.
+
+    A clock that is set back, by mistake or by a time server that others command, would make expired keys valid again.
+    So the latest time on the chain counts, which outlives the process, or a later one seen since in this process.
+    (The clock of grants is `ChangeSet.now`.)
+
+    >>> clock = LedgerClock()
+    >>> clock.see(later := clock.now() + 3600)
+    >>> clock.now() == later
+    True
+    """
 
     __slots__ = ("latest",)
 

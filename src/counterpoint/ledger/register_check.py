@@ -1,9 +1,9 @@
 """What a register says: which sessions a ledger has, and how every principal and API key was left.
 
-A session's chain says nothing of what is beside it: a whole session could be deleted, and a role be changed, without a
-trace. So a ledger has one header more, its register, of the same make as those of its sessions: a chain, wrapped keys,
-a witness. An entry names a new session with the genesis of its chain, or has the fingerprint of the row of a principal
-or an API key as the change left it.
+A session's chain says nothing of what is beside it: a whole session could be deleted, and a role be changed, without
+a trace. So a ledger has a register, made like a session: a chain, wrapped keys, a witness. An entry names a new
+session with the genesis of its chain, or has the fingerprint of the row of a principal or an API key as the change
+left it.
 
 Anyone who can write to the database can append a link to a chain. Entries that decide authority are therefore signed:
 an HMAC under a key of the ledger covers the entry and the head before it. An entry that was forged, or copied from an

@@ -1,8 +1,7 @@
-"""How a row is stored, and which ids the chain has.
+"""How a row is stored, and what each process remembers of the chain: its ids, and how it left every row.
 
-How a row is stored: what is public in the open, a session's account too, and a mechanism's state sealed.
-
-Charges can thus be read, replayed and reported without any key; a state is bound to its path and version.
+Of a row, the public part and a session's account are stored in the open, a mechanism's state sealed, bound to its path
+and version. So charges can be read, replayed and reported without any key.
 
 >>> from counterpoint import Laplace
 >>> from counterpoint.coins import SeededCoins
@@ -12,23 +11,6 @@ Charges can thus be read, replayed and reported without any key; a state is boun
 >>> row = LaunchRecord(Laplace(1), Laplace(1).start(SeededCoins(1)))
 >>> read_row(stored_row((0,), row, keys), keys) == row
 True
-
-Which ids the chain has, in memory: whether a request is new is never decided by what a table lacks.
-
-An id that is not among the stored requests would get fresh noise, or a session that is opened again a fresh budget; so
-a tamperer need only delete a row. A database cannot show that a row was never there. The chain can: it is followed at
-every start, and from then on each process knows its head. So the ids of its entries are kept here, each as a hash of 64
-bits, 8 bytes; entries that other processes have added meanwhile are read, and must continue the chain, before an id
-counts as new. A lookup costs the same however long the chain is.
-
-For the same reason each process knows how the chain left every row, as a hash of 64 bits: a row that was changed while
-the ledger is open, or that was put back as it once was (an account before a charge, a grant before it was revoked, a
-mechanism before it halted), is refused when a request uses it. That takes some 150 bytes for each launch.
-
->>> ids = Ids()
->>> ids.add("ask", "() monday")
->>> ids.has("ask", "() monday"), ids.has("ask", "() tuesday"), ids.has("items", "() monday")
-(True, False, False)
 """
 
 from array import array
@@ -168,7 +150,23 @@ _UNSORTED = 2**16
 
 
 class Ids:
-    """The ids under which requests were admitted and items arrived, and the rows as they were left, up to a head."""
+    """The ids under which requests were admitted and items arrived, and the rows as they were left, up to a head.
+
+    A missing row is no evidence that an id is new: an id that is not among the stored requests would get fresh noise,
+    or a session that is opened again a fresh budget, so a tamperer would only have to delete a row. The chain shows
+    what was there. It is followed at every start, and its ids are kept as hashes of 64 bits, 8 bytes each; entries of
+    other processes are read, and must continue the chain, before an id counts as new. A lookup costs the same however
+    long the chain is.
+
+    For the same reason the hash of every row as the chain left it is kept, some 150 bytes for each launch. A row that
+    was changed while the ledger is open, or put back as it once was (an account before a charge, a grant before it was
+    revoked, a mechanism before it halted), is refused when a request uses it.
+
+    >>> ids = Ids()
+    >>> ids.add("ask", "() monday")
+    >>> ids.has("ask", "() monday"), ids.has("ask", "() tuesday"), ids.has("items", "() monday")
+    (True, False, False)
+    """
 
     __slots__ = ("_later", "_rows", "_sorted", "head")
 

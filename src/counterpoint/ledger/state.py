@@ -1,13 +1,6 @@
-"""Rows, facts, grants, paths.
+"""What a ledger records: a row for each launched mechanism, addressed by its path, and the lines of the history.
 
-What a ledger records: rows, one for each launched mechanism, addressed by path; and the public lines of the history.
-
->>> HistoryEntry("launch", (), "Laplace(0.5) at PureDP(0.5)").kind
-'launch'
-
-Who acts, and what they were granted: a session that was given to a principal, for a while, for some mechanisms.
-
-A grant is a delegated session whose public state names the principal. It is checked in the transaction that records a
+A grant is a delegated session whose public state names its principal. It is checked in the transaction that records a
 request, against the row as it is there: a revocation stops the next launch and the next ask, in every process at once.
 What was launched stays charged. Whether a request is allowed follows from public facts alone. That a caller is who they
 say is checked outside, before a session is handed out.

@@ -1,16 +1,9 @@
-"""Checks at start and on demand.
-
-Checking a durable ledger: at every start what a thief or a restored snapshot would change, on demand every charge.
+"""Checking a durable ledger: at every start what a thief or a restored snapshot would change, on demand every charge.
 
 `opened` follows the hash chain to its head, compares every line of the witness, the fingerprint of every row with the
 last entry about it, and every open request with its intent: it needs no key and reads each entry once. `verify` also
 replays every launch and every refusal through the rule (each must have been right at its place), and compares accounts
 and every stored request, so that every column of every table is covered.
-
->>> _part("monday", None), _part(None, None)
-(0, None)
-
-Starting with a header as it is found: it is checked, and a witness that is new to it is put on record.
 
 >>> from counterpoint.ledger.store.sqlite import SqliteStore
 >>> import os.path, tempfile
@@ -30,7 +23,7 @@ from counterpoint.errors import LedgerTampered
 from counterpoint.ledger import headers
 from counterpoint.ledger import witness as sightings
 from counterpoint.ledger.chain import (
-    ABOUT_BOOK,
+    ABOUT_HEADER,
     INTENTS,
     REGISTERED,
     Entry,
@@ -47,7 +40,7 @@ from counterpoint.ledger.store.records import KINDS, REGISTER, SessionHeader, St
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Line, Recovered, Witness, WitnessCheck
 
-_OF_ANY_BOOK = (*ABOUT_BOOK, "recovery")
+_ABOUT_HEADER_OR_RECOVERY = (*ABOUT_HEADER, "recovery")
 _HASH = 32
 _Arrived = tuple[int, str, str | None]
 """Of items on record: how many there are with them, the fingerprint, the id."""
@@ -220,9 +213,9 @@ class _Followed:
     def step(self, entry: Entry, before: bytes) -> None:
         """One entry further, from the head before it."""
         self.ids.step(entry)
-        if entry.kind not in _OF_ANY_BOOK and (entry.kind in REGISTERED) != (self.registered is not None):
+        if entry.kind not in _ABOUT_HEADER_OR_RECOVERY and (entry.kind in REGISTERED) != (self.registered is not None):
             raise LedgerTampered(f"entry {entry.number} is of another kind than the entries of its chain")
-        if entry.kind in ABOUT_BOOK:
+        if entry.kind in ABOUT_HEADER:
             self._step_header(entry)
         elif entry.kind == "recovery":
             self.recoveries.append(recovered(entry, before))

@@ -1,34 +1,23 @@
-r"""The witness as a file, and what it has seen against what the ledger has.
+r"""The witness: a file outside the database that records the ledger's latest entry, against old copies of the database.
 
-The witness: outside the database, it has seen how far the ledger had come. Here it is a file.
+After every commit that settles something, and before its answer is released, a line is appended: sequence number, head
+of the hash chain, genesis of the chain, the session's name. At every start each line is compared with the chain. A
+database that is older than its witness (an old copy was put back), or that has another entry at any recorded place (it
+was forked), is refused. Comparing the furthest line alone is not enough: after an old copy was put back and used, the
+file has lines of both histories, and the furthest may be of either.
 
-After every commit that settles something, and before its answer is released, a line goes here: sequence number, head of
-the hash chain, genesis of the chain, the session's name. At every start each line is compared with the chain: a
-database that is older than its witness (an old copy was put back), or that has another entry at any place that was seen
-(it was forked), is refused. Keep it on another disk than the database, and out of its backups. Several processes, and
-several ledgers, may append to one file: a line counts for the chain of its genesis alone. What a full disk or a crash
-leaves of a line is never read as one, and spoils no other (`line_file.py`).
-
-After a lost disk a backup may be opened on purpose (`recovering.py`). The line of the entry that says so takes back
-what lines before it have seen from that number on: they are of the record that was lost.
-
-The line with number 0 has in the place of a head where the file and the ledger were then: a ledger that is missing at
-the place where it was seen was taken away; at another place another one may begin, with sessions of the same names.
+Keep the witness on another disk than the database, and out of its backups. Several processes and several ledgers may
+append to one file: a line counts for the chain of its genesis alone. What a full disk or a crash leaves of a line is
+never read as one (`line_file.py`). The line with number 0 has, in place of a head, where the file and the ledger were
+then: a ledger that is missing where it was seen was taken away; at another place another one may begin, with sessions
+of the same names. The line of a recovery (`admin.recover`) takes back what lines before it have seen from its number
+on.
 
 >>> import tempfile, os.path
 >>> witness = WitnessFile(os.path.join(tempfile.mkdtemp(), "witness"))
 >>> witness.note("people", 7, b"\xaa" * 32, b"\xbb" * 32)
 >>> [line.sequence for line in witness.seen("people")]
 [7]
-
-What a witness has seen against what the ledger has: every line, not the furthest alone.
-
-Each head covers all entries before it, so the furthest line seems to be enough. It is not: after an old copy was put
-back and used, the file has lines of both histories, and the furthest may be of either. The file is read once, in order,
-beside the heads of the chain.
-
->>> str(rolled_back("people", 3, 5)).split(":")[0]
-"'people' has 3 entries, but its witness has seen 5"
 """
 
 import os

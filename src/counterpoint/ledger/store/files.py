@@ -1,12 +1,11 @@
-"""File locks and fsync of folders.
+"""The lock of an SQLite ledger, and the sync of a folder.
 
-The lock of an SQLite ledger: one process has it at a time, whatever else is done with its files meanwhile.
-
-`flock` belongs to an open file. The POSIX locks of `lockf`, and SQLite's own, belong to a process and vanish when it
-closes any descriptor of the file, as a thread does that copies the folder for a backup. Two files are locked:
-`<path>.lock`, before the database is touched, and on Linux the database itself, so that the lock holds if the lock file
-is deleted. (Elsewhere `flock` and SQLite's locks are of one kind, and would shut each other out.) That the files are
-still those that were locked is checked before each commit. Where there is no `flock`, no ledger is opened.
+One process has the lock at a time, whatever else is done with the files. `flock` belongs to an open file. The POSIX
+locks of `lockf`, and SQLite's own, belong to a process and vanish when it closes any descriptor of the file, as a
+thread does that copies the folder for a backup. Two files are locked: `<path>.lock`, before the database is touched,
+and on Linux the database itself, so that the lock holds if the lock file is deleted. (Elsewhere `flock` and SQLite's
+locks are of one kind, and would shut each other out.) Each commit first checks that the files are still those that
+were locked. Without `flock`, no ledger is opened.
 
 >>> import tempfile
 >>> lock = LedgerLock(os.path.join(tempfile.mkdtemp(), "ledger.db"), wait=0)
@@ -17,14 +16,6 @@ Traceback (most recent call last):
 ...
 counterpoint.errors.LedgerFailed: the ledger ... was deleted, moved or replaced while it was open...
 >>> lock.release()
-
-A new file is there after a power cut only if its folder was synced, too (fsync(2)).
-
-SQLite sees to that for its own files; a key without which nothing opens, and a witness without which nothing starts,
-need the same.
-
->>> import tempfile, os.path
->>> sync_folder_of(os.path.join(tempfile.mkdtemp(), "key"))
 """
 
 import errno
@@ -210,7 +201,14 @@ def _identity_at(path: str) -> _Identity | None:
 
 
 def sync_folder_of(path: str | os.PathLike[str]) -> None:
-    """Wait until the folder's list of files is on disk; where folders cannot be opened, the system sees to it."""
+    """Wait until the folder's list of files is on disk; where folders cannot be opened, the system sees to it.
+
+    A new file is there after a power cut only if its folder was synced, too (fsync(2)). SQLite syncs the folders of its
+    own files; a key without which nothing opens, and a witness without which nothing starts, need the same.
+
+    >>> import tempfile
+    >>> sync_folder_of(os.path.join(tempfile.mkdtemp(), "key"))
+    """
     if os.name != "posix":
         return
     folder = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)

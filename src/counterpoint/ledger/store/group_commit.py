@@ -1,25 +1,14 @@
-"""Waiting requests share a transaction; how long that takes.
-
-Group commit: requests that wait at the same time share one transaction, without a thread of its own for it.
+"""Group commit: requests that wait at the same time share one transaction, without a thread of its own for it.
 
 The first waiting request becomes the leader and commits the whole batch. It then wakes one newly queued request to lead
 the next batch, and the requests that are done. So their threads go on while the next transaction is on its way to disk.
+How long each takes is counted for the metrics of a service.
 
 >>> def commit(batch):
 ...     for ticket in batch:
 ...         ticket.result = ticket.job.upper()
 >>> GroupCommit(commit, threading.RLock()).run("a job")
 'A JOB'
-
-How long things take, as a histogram: for the metrics of a service, which read what this process has counted.
-
->>> times = Durations()
->>> times.add(0.004)
->>> times.add(20)
->>> dict(times.samples("commit_seconds"))["commit_seconds_count"]
-2
->>> [number for name, number in times.samples("commit_seconds") if "bucket" in name][-2:]
-[1, 2]
 """
 
 import threading
@@ -172,7 +161,16 @@ BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0
 
 
 class Durations:
-    """Durations, counted by size. Threads may add at the same time."""
+    """Durations, counted by size, for the metrics of a service. Threads may add at the same time.
+
+    >>> times = Durations()
+    >>> times.add(0.004)
+    >>> times.add(20)
+    >>> dict(times.samples("commit_seconds"))["commit_seconds_count"]
+    2
+    >>> [number for name, number in times.samples("commit_seconds") if "bucket" in name][-2:]
+    [1, 2]
+    """
 
     def __init__(self) -> None:
         self._buckets = [0] * (len(BOUNDS) + 1)

@@ -1,19 +1,8 @@
-"""Stored rows, requests, items, headers; principals and key digests.
+"""The records of a durable ledger, as a database sees them: public text, sealed blobs, and links of the hash chain.
 
-What a durable ledger stores, as a database sees it: records of public text and sealed blobs, and the hash chain.
-
-Every entry's hash covers the one before it, so the last hash stands for the whole history; an entry holds public facts
-and the fingerprints of sealed blobs, never a secret and never the fingerprint of one (an answer is easily guessed).
-
->>> from counterpoint.ledger.chain import Entry
->>> first = Entry(1, "open", "root", (), "Filter", "")
->>> first.hash(bytes(32)) == first.hash(bytes(32)) != Entry(2, "open", "root", (), "Filter", "").hash(bytes(32))
-True
-
-Who may use a ledger through a service: principals with their roles, and the digests of their keys.
-
-The register, which is one chain of the ledger, has the fingerprint of every row as it was left (`registered.py`).
-A key itself is never stored.
+A record holds public facts, sealed blobs and fingerprints of sealed blobs: never a secret, nor the fingerprint of one,
+since an answer is easily guessed. Principals and the digests of their API keys are records too; a key itself is never
+stored. The entry that leaves a record has its fingerprint, so a changed column is noticed.
 
 >>> StoredKey("a1", "ann", bytes(32), made=0, expires=10, ended=None).stands(now=9)
 True
@@ -33,7 +22,7 @@ from counterpoint.ledger.state import Path
 _T = TypeVar("_T")
 
 REGISTER = "@register"
-"""The name of the register's header. No session may have it."""
+"""The name of the register. No session may have it."""
 
 KINDS = (
     *HISTORY,
@@ -77,12 +66,12 @@ class SessionHeader(NamedTuple):
 
     @property
     def record(self) -> str:
-        """Stands on record for what no other entry covers."""
+        """The fingerprint of the fields that no other entry covers."""
         return fingerprint_of((self.fingerprint, self.witnessed, self.content, self.beside))
 
 
 def keys_digest(keys: tuple[bytes, ...]) -> str:
-    """What stands on record for wrapped keys.
+    """The fingerprint of wrapped keys.
 
     >>> keys_digest((b"one", b"two")) != keys_digest((b"two", b"one"))
     True
@@ -91,7 +80,7 @@ def keys_digest(keys: tuple[bytes, ...]) -> str:
 
 
 class StoredRow(NamedTuple):
-    """A row: its public frame (mechanism, cursor, by), and its state: in the open (a session's), sealed, or halted.
+    """A row: its public part (mechanism, cursor, by) and its state, which is open (a session's), sealed, or erased.
 
     `budget_used` is the used part of a session's budget, in parts of `BUDGET`; the database checks its range.
     """
@@ -105,7 +94,7 @@ class StoredRow(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Stands on record for the whole row: whichever column is changed, this differs."""
+        """The fingerprint of all columns."""
         return fingerprint_of(self)
 
 
@@ -124,7 +113,7 @@ class StoredRequest(NamedTuple):
 
     @property
     def fingerprint(self) -> str:
-        """Stands on record for the whole request: whichever column is changed, this differs."""
+        """The fingerprint of all columns."""
         return fingerprint_of(self)
 
     @property
@@ -134,7 +123,7 @@ class StoredRequest(NamedTuple):
         return (read_path(self.path), self.version, self.request, *pinned)
 
     def settled(self, answer: bytes) -> "StoredRequest":
-        """The same, done: the seed is gone."""
+        """The same request, answered: the seed is gone."""
         return StoredRequest(*self[:-2], None, answer)  # `_replace` takes three times as long, at every ask
 
 

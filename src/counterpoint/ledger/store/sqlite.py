@@ -1,29 +1,14 @@
-"""SQLite, also read-only.
+"""SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
 
-SQLite as a store: embedded, one process, one connection; a commit is on disk when it returns.
-
-`synchronous=EXTRA` in WAL mode: one sync for each commit, as with FULL; and the rollback journal that a new file begins
+`synchronous=EXTRA` in WAL mode: one sync for each commit, as with FULL, and the rollback journal that a new file begins
 with is gone for good before anything is stored, which FULL leaves to chance. Libraries before 3.51.3 can lose a commit
-when a WAL is reset (the WAL-reset bug), so there a rollback journal is used throughout. A second process gets
-`LedgerBusy` before it touches the database (see `locking`), as two that wait inside SQLite for each other's lock would
-wait for ever; that the lock is still held is checked before each commit. What is deleted is overwritten. A failed sync
-is never tried again: the ledger stops.
+when a WAL is reset (the WAL-reset bug), so with those a rollback journal is used throughout. A second process gets
+`LedgerBusy` before it touches the database (`files.py`), as two that wait inside SQLite for each other's lock would
+wait for ever; each commit checks that the lock is still held. What is deleted is overwritten. A failed sync is never
+tried again: the ledger stops.
 
 >>> journal_mode("3.51.2"), journal_mode("3.54.1")
 ('truncate', 'wal')
-
-Reading an SQLite ledger without a write to it or beside it: a copy on a read-only disk, or evidence.
-
-A ledger at rest is opened as immutable. One that a crash left with a journal or a WAL has its last commits there: it is
-copied into a folder of our own and recovered there, and the copy is deleted in the end.
-
->>> import tempfile
->>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")
->>> SqliteStore(path).close()
->>> before = os.listdir(os.path.dirname(path))
->>> with read_only(path, wait=1) as store:
-...     store.names(), os.listdir(os.path.dirname(path)) == before
-((), True)
 """
 
 import json
@@ -275,7 +260,19 @@ _UNFINISHED = ("-wal", "-journal")
 
 @contextmanager
 def read_only(path: str, wait: float) -> Iterator[SqliteStore]:
-    """The store at a path, to be read; `LedgerBusy` if a process has it open."""
+    """The store at a path, to be read without a write to it or beside it; `LedgerBusy` if a process has it open.
+
+    A ledger at rest is opened as immutable, also on a read-only disk. One that a crash left with a journal or a WAL
+    has its last commits there: it is copied into a folder of our own and recovered there, and the copy is deleted
+    afterwards.
+
+    >>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")
+    >>> SqliteStore(path).close()
+    >>> before = os.listdir(os.path.dirname(path))
+    >>> with read_only(path, wait=1) as store:
+    ...     store.names(), os.listdir(os.path.dirname(path)) == before
+    ((), True)
+    """
     real = os.path.realpath(path)
     if not os.path.exists(real):
         raise LedgerError(f"there is no ledger at {path!r}")

@@ -1,4 +1,4 @@
-"""What a durable ledger needs of a database, the changes of one transaction, and the public export.
+"""What a durable ledger needs of a database, the changes of one transaction, and the public record.
 
 A `Store` reads records and writes a `ChangeSet` in one transaction. Requests that share a transaction see each other's
 changes in the set; nothing is written before all of them are worked out, so a refused one leaves no trace.
@@ -6,19 +6,6 @@ changes in the set; nothing is written before all of them are worked out, so a r
 >>> changes = ChangeSet(None, "people", Head(0, bytes(32)))
 >>> changes.append("open", "root", (), "Filter", "").number, changes.head.number
 (1, 1)
-
-The public record of a session as JSON lines: what `checker.py`, or anyone's own, reads. No key is needed.
-
-The first line says which record it is, where its chain begins and ends, with the signature of the service if its key is
-at hand; each other line holds one entry, as the text that is hashed. Seeds, states, answers and items are sealed and
-not in it.
-
->>> from contextlib import nullcontext
->>> from types import SimpleNamespace
->>> list(exported(lambda: nullcontext(SimpleNamespace(header=lambda name: None)), "people"))
-Traceback (most recent call last):
-...
-counterpoint.errors.LedgerError: there is no session 'people' in this ledger
 """
 
 import json
@@ -42,7 +29,7 @@ _SALT = 16
 
 
 class Store(Protocol):
-    """A database with the tables of `schema`; its connection is used by one thread at a time."""
+    """A database with the tables of a ledger; one thread at a time uses its connection."""
 
     lock: AbstractContextManager[Any]
     """The lock of the connection."""
@@ -51,16 +38,16 @@ class Store(Protocol):
     """The number and the time of the last entry that was written here, by the name of its session."""
 
     def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction; with a name, lock that header, and give its head (None: there is no such header)."""
+        """Begin a transaction; with a name, lock that session and return its head (None: there is no such session)."""
 
     def begin_alone(self, name: str) -> Head | None:
-        """Begin a transaction on that header, as `begin` does, in which no other process makes a session."""
+        """Begin a transaction, as `begin` does, during which no other process makes a session."""
 
     def lock_session(self, name: str) -> Head | None:
-        """Lock one header more in this transaction, and give its head (None: there is no such header)."""
+        """Lock another session in this transaction, and return its head (None: there is no such session)."""
 
     def begin_reading(self) -> None:
-        """Begin a transaction that sees one moment only, whatever is written meanwhile; `rollback` ends it."""
+        """Begin a transaction that sees one moment, whatever others write; `rollback` ends it."""
 
     def commit(self) -> None:
         """Make everything since `begin` durable, or raise `LedgerFailed`."""
@@ -72,7 +59,7 @@ class Store(Protocol):
         """A session's own record."""
 
     def headers(self) -> dict[str, bytes]:
-        """The genesis of every header, by the name of its session; also that of the register."""
+        """The genesis of every session by its name, and that of the register."""
 
     def names(self) -> tuple[str, ...]:
         """The sessions in this ledger."""
@@ -81,10 +68,10 @@ class Store(Protocol):
         """Each table that has rows of sessions, with each name that occurs in it."""
 
     def create(self, name: str, header: SessionHeader, first: bytes) -> bool:
-        """A new header with its first entry; False, and nothing is changed, if there is one of that name by now."""
+        """Store a new header with its first entry; False, without any change, if the name is taken."""
 
     def write_header(self, name: str, header: SessionHeader) -> None:
-        """Replace what a session's own record says besides its head and its keys."""
+        """Replace a header, except its head and its keys."""
 
     def write_keys(self, name: str, keys: tuple[bytes, ...]) -> None:
         """Replace the wrapped keys."""
@@ -129,27 +116,27 @@ class Store(Protocol):
         """The ids under which items were sent to a session's stream, newest first."""
 
     def begin_changes(self, name: str, lookups: Lookups) -> "ChangeSet | None":
-        """Begin a transaction on that header, as `begin` does, and read along all that is going to be looked up."""
+        """Begin a transaction, as `begin` does, and read ahead all that will be looked up."""
 
     def write(self, changes: "ChangeSet") -> None:
-        """Write all that a change set has changed."""
+        """Write a change set."""
 
     def erase_deleted(self) -> bool:
-        """Leave nothing of what was replaced or deleted in the database's files; whether that could be done."""
+        """Overwrite what was replaced or deleted in the database's files. Returns whether that was possible."""
 
     @property
     def is_open(self) -> bool:
-        """Whether the database can still be asked, as far as is known without asking it."""
+        """Whether the connection is usable, as far as is known without using it."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the database."""
 
     def abandon(self) -> None:
-        """Let go of the database after a failure, without another write or sync."""
+        """Close the database after a failure, without another write or sync."""
 
 
 class Ahead(NamedTuple):
-    """Records that were read in one go; what was looked for and is not there is None."""
+    """Records that were read in one round trip; None for those that do not exist."""
 
     requests: dict[str, StoredRequest | None]
     opened: dict[str, StoredRequest | None]
@@ -215,7 +202,7 @@ class ChangeSet:
         return entry
 
     def now(self) -> int:
-        """The time in seconds since 1970, but never before that of the last entry: a clock may be put back."""
+        """Seconds since 1970, never before the time of the last entry: a clock may be set back."""
         if self.latest is None:
             known = {} if self._store is None else self._store.latest
             number, at = known.get(self.name, (-1, 0))
@@ -284,7 +271,7 @@ class ChangeSet:
         yield from () if self._store is None else self._store.newest_ids(self.name)
 
     def put_items(self, items: StoredItems) -> None:
-        """Store items that arrived; their sender may rely on it, as on an answer."""
+        """Store items that arrived; their sender may rely on the commit, as on an answer."""
         self.items.append(items)
         what, body = f"{items.size} items", sha256(items.sealed).hexdigest()
         self.append("items", items.request or "", (), what, body, version=self.length())
@@ -303,9 +290,19 @@ class ChangeSet:
 def exported(
     connection: Callable[[], AbstractContextManager[Store]], name: str, signer: Signer | None = None
 ) -> Iterator[str]:
-    """The lines of a session's record, as of the moment of the first, signed by its signer if that is given.
+    """The public record of a session as JSON lines, which `checker.py` reads, or anyone's own program. It needs no key.
 
-    The chain only grows, so it is read in pages, each with the connection for itself; requests go on between them.
+    The first line names the record, where its chain begins and ends, and the signature of `signer`, if one is given;
+    each other line holds one entry, as the text that is hashed. Seeds, states, answers and items are sealed and not in
+    it. The record is that of the moment of the first line: the chain only grows, so it is read in pages, each with the
+    connection for itself, and requests go on between them.
+
+    >>> from contextlib import nullcontext
+    >>> from types import SimpleNamespace
+    >>> list(exported(lambda: nullcontext(SimpleNamespace(header=lambda name: None)), "people"))
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.LedgerError: there is no session 'people' in this ledger
     """
     with connection() as store:
         header = store.header(name)

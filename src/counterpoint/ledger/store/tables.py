@@ -1,19 +1,12 @@
-"""Tables and statements.
+"""The tables of a durable ledger, version 1, and the statements that read and write them.
 
-The statements of a durable ledger, the same for SQLite and PostgreSQL but for how a parameter is written.
+The statements are written once, for SQLite and PostgreSQL. A store says how they are run (`_run`, `_run_many`,
+`_run_all`) and how a column is compared with several keys (`_AMONG`, `_listed`). Open requests, and items sent under an
+id, are few among many, so they have indexes of their own, which begin with another column than the session's name: a
+planner that may look the name up might read all rows of the session.
 
-A store says how statements are run (`_run`, `_run_many`, `_run_all`) and how a column is compared with several keys
-(`_AMONG`, `_listed`); the statements are written here once. What is few among many (open requests, items sent
-under an id) is found by an index of those alone, by a column other than the session's name: a planner that may look the
-name up might read all that the session has, which it believes to be little.
-
->>> "ON CONFLICT" in Tables._PUT_ROW
-True
-
-The tables of a durable ledger, version 1.
-
-The version is stored beside the tables. A ledger of a version that this code does not know is refused: guessing at its
-meaning could forget a charge. `{blob}` and `{rowless}` are what the two databases spell differently.
+The version is stored beside the tables. Another version than `VERSION` is refused: guessing at its meaning could forget
+a charge. `{blob}` and `{rowless}` are what the two databases spell differently.
 
 >>> [statement.split()[2] for statement in statements("BLOB")][:2], VERSION
 (['counterpoint_session', 'counterpoint_key'], 1)
@@ -66,7 +59,7 @@ class _Sent(NamedTuple):
 
 
 class _Genesis(NamedTuple):
-    """Where the chain of a header begins."""
+    """Where the chain of a session begins."""
 
     name: str
     genesis: bytes
@@ -80,7 +73,7 @@ class _Version(NamedTuple):
 
 
 class _Header(NamedTuple):
-    """A header, but for its keys, as it is stored."""
+    """A header as it is stored, without its keys."""
 
     number: int
     head: bytes
@@ -92,18 +85,18 @@ class _Header(NamedTuple):
 
 
 class Tables(PrincipalTables, Store):
-    """Reads and writes of records, in the tables of `schema`."""
+    """Reads and writes the records of a ledger."""
 
     _BEGIN: str
     _BEGIN_READING: str
     _LOCKED: str
-    """Reads the head of a header, and locks it where other processes may write to it."""
+    """Reads the head of a session, and locks it where other processes may write to it."""
     _BOUNDED: str | None = None
     """Bounds the time that the transaction of a request takes from here on, where the database can."""
     _AMONG: str
-    """Compares a column with several keys, which are one parameter (`_listed`)."""
+    """Compares a column with several keys, given as one parameter (`_listed`)."""
     _ALONE: str | None = None
-    """Waits until no other process looks after the schema or makes a session, where there may be another."""
+    """Waits until no other process changes the schema or makes a session, where others may."""
     _HEAD = "SELECT number, head FROM counterpoint_session WHERE name = ?"
     _HEADER = """SELECT number, head, genesis, fingerprint, witnessed, content, beside
         FROM counterpoint_session WHERE name = ?"""
@@ -147,7 +140,7 @@ class Tables(PrincipalTables, Store):
         """Several keys as the one parameter that `_AMONG` takes."""
 
     def begin(self, name: str | None) -> Head | None:
-        """Begin a transaction, and wait for any other that writes to this header."""
+        """Begin a transaction, and wait for any other that writes to this session."""
         if name is None:
             self._run(self._BEGIN)
             return None
@@ -155,14 +148,14 @@ class Tables(PrincipalTables, Store):
         return read_record(Head, found[0]) if found else None
 
     def begin_alone(self, name: str) -> Head | None:
-        """Begin a transaction on that header in which no other process makes a session."""
+        """Begin a transaction on that session, during which no other process makes a session."""
         self._run(self._BEGIN)
         if self._ALONE is not None:
             self._run(self._ALONE)
         return self.lock_session(name)
 
     def lock_session(self, name: str) -> Head | None:
-        """Lock one header more in this transaction."""
+        """Lock another session in this transaction."""
         found = self._run(self._LOCKED, (name,))
         return read_record(Head, found[0]) if found else None
 
@@ -171,13 +164,13 @@ class Tables(PrincipalTables, Store):
         self._run(self._BEGIN_READING)
 
     def begin_changes(self, name: str, lookups: Lookups) -> ChangeSet | None:
-        """Begin a transaction, lock the header, and read along what is going to be looked up."""
+        """Begin a transaction, lock the session, and read ahead all that will be looked up."""
         keys = (lookups.requests, *(tuple(map(path_text, paths)) for paths in lookups[1:]))
         statements: list[Statement] = [(self._BEGIN, ()), (self._LOCKED, (name,))]
         if self._BOUNDED is not None:
             statements.append((self._BOUNDED, ()))
         for sql, wanted in zip(self._LOOKUPS, keys, strict=True):
-            if wanted:  # read once the header is locked: each statement sees what is committed when it begins
+            if wanted:  # after the lock: each statement sees what is committed when it begins
                 statements.append((f"{sql} {self._AMONG}", (name, self._listed(wanted))))
         _, head, *found = self._run_all(statements)
         if self._BOUNDED is not None:
@@ -208,7 +201,7 @@ class Tables(PrincipalTables, Store):
         return SessionHeader(Head(number, head), genesis, fingerprint, keys, bool(witnessed), content, names)
 
     def headers(self) -> dict[str, bytes]:
-        """The genesis of every header, by the name of its session; also that of the register."""
+        """The genesis of every session by its name, and that of the register."""
         found = self._run("SELECT name, genesis FROM counterpoint_session ORDER BY name")
         return dict(read_record(_Genesis, one) for one in found)
 
@@ -225,7 +218,7 @@ class Tables(PrincipalTables, Store):
                 found = self._run(f"SELECT name FROM {table} WHERE name > ? ORDER BY name LIMIT 1", found[0])
 
     def create(self, name: str, header: SessionHeader, first: bytes) -> bool:
-        """A new header with its first entry; False, and nothing is changed, if there is one of that name by now."""
+        """Store a new header with its first entry; False, without any change, if the name is taken."""
         put = """INSERT INTO counterpoint_session
             (name, number, head, genesis, fingerprint, witnessed, content, beside)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (name) DO NOTHING RETURNING name"""
@@ -329,7 +322,7 @@ class Tables(PrincipalTables, Store):
             before = page[-1][0]
 
     def write(self, changes: ChangeSet) -> None:
-        """Write all that a change set has changed."""
+        """Write a change set."""
         name = changes.name
         self._run_many(
             (self._MOVE_HEAD, [(*changes.head, name)]),
@@ -347,7 +340,7 @@ def _columns(header: SessionHeader) -> tuple[int, bytes | None, str | None]:
 
 
 def _names(name: str, beside: str) -> tuple[str, ...]:
-    """The names that were written; written otherwise, they were not by us."""
+    """The names in a header; `LedgerTampered` if they are not written as `encode` writes them."""
     try:
         names: tuple[str, ...] = decode(beside.encode(), tuple[str, ...])
     except CounterpointError:
@@ -395,7 +388,7 @@ def statements(blob: str, rowless: str = "") -> list[str]:
 
 
 def must_be_known(found: int) -> None:
-    """`UnknownSchema` if a ledger has another version than this code."""
+    """`UnknownSchema` unless a ledger has the version of this code."""
     if found != VERSION:
         raise UnknownSchema(
             f"this ledger has schema version {found}, and this release of counterpoint reads version {VERSION}; open "
