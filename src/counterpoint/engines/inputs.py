@@ -1,32 +1,13 @@
-r"""pandas, Arrow, Polars, Ibis frames and CSV files as input, in which no row changes another.
+r"""Frames and files as the embedded engine reads them, so that no row changes how another is read.
 
-Frames of pandas, Arrow, Polars and Ibis, prepared so that the embedded engine reads them whatever their values are.
-
-The schema decides how a column is read, never a value: a pandas column of objects is read as texts, and an object that
-cannot be converted to a text (a surrogate, a failing `__str__`) is missing; the other rows are unaffected. In a column
-of the unit an object is read as its key (see `unit_keys`).
+The schema decides how a column of a pandas, Arrow, Polars or Ibis frame is read, never a value: a pandas column of
+objects is read as texts, and an object that cannot be converted to a text (a surrogate, a failing `__str__`) is
+missing; the other rows are unaffected. In a column of the unit an object is read as its key (see `unit_keys`). CSV
+files have a reader of their own, `batches`, which neither guesses types nor stops at a damaged row.
 
 >>> import numpy as np
 >>> texts(np.array(["Zürich", "half: \ud800", 7], dtype=object))
 array(['Zürich', None, 7], dtype=object)
-
-A CSV reader in which no row changes how another is read.
-
-A reader that guesses types or stops at a damaged row lets one unit change the rows of all others. This one has a fixed
-dialect: UTF-8, commas, lines that end in LF or CRLF; a field that contains a comma, a quote or a line break is enclosed
-in double quotes, its own quotes doubled. The first line names the columns; every later line is data. A value that is
-not UTF-8 is empty, and empty values are missing. A row with a different number of fields than the header, or of more
-than `LONGEST_ROW` bytes, is dropped.
-
-A row written by these rules is read as it was written, whatever its values are. A line with an unclosed quote starts a
-row with line breaks if it and the next lines together make a row of the right number of fields; otherwise the line is
-damaged. A well-formed row has an even number of quotes and a line with an unclosed quote an odd number, so only a line
-with an odd number can close it: part of a row with line breaks, or another damaged line. Among rows without line breaks
-a damaged line is dropped, and the other rows are read as if it were not there.
-
->>> from io import BytesIO
->>> list(batches(BytesIO(b'1,"a, b"\r\n2\n3,"damaged\n4,\xff\n'), 2))
-[['1', 'a, b'], ['4', '']]
 """
 
 import re
@@ -328,7 +309,22 @@ def columns(path: Path, width: int) -> Iterator[list[Fields]]:
 
 
 def batches(file: BinaryIO, width: int) -> Iterator[Fields]:
-    """The rest of a file as rows of `width` fields, in batches."""
+    r"""The rest of a CSV file as rows of `width` fields, in batches.
+
+    The dialect is fixed: UTF-8, commas, lines that end in LF or CRLF; a field that contains a comma, a quote or a line
+    break is enclosed in double quotes, its own quotes doubled. A value that is not UTF-8 is empty, and empty values are
+    missing. A row with a different number of fields than the header, or of more than `LONGEST_ROW` bytes, is dropped.
+
+    A row written by these rules is read as it was written, whatever its values are. A line with an unclosed quote
+    starts a row with line breaks if it and the next lines together make a row of the right number of fields; otherwise
+    the line is damaged. A well-formed row has an even number of quotes and a line with an unclosed quote an odd number,
+    so only a line with an odd number can close it: part of a row with line breaks, or another damaged line. Among rows
+    without line breaks a damaged line is dropped, and the other rows are read as if it were not there.
+
+    >>> from io import BytesIO
+    >>> list(batches(BytesIO(b'1,"a, b"\r\n2\n3,"damaged\n4,\xff\n'), 2))
+    [['1', 'a, b'], ['4', '']]
+    """
     undecided: list[bytes | None] = []
     for lines in _lines(file):
         plain = [line for line in lines if line is not None and b'"' not in line]

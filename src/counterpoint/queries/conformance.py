@@ -1,9 +1,9 @@
 r"""Conformance: an engine computes what the others do, integer by integer, before a table is bound in it.
 
-What a request may move by is bounded for the integers that `evaluating` computes. An engine that wraps a sum at 64
-bits, takes "a" and "A" for one text or rounds a quotient has other integers, whose bound nobody has proven. So each
-engine, with its dialect and version, computes once in a process what is known here: a few rows with awkward values are
-loaded, capped, fingerprinted and asked about. Where anything differs, no table is bound.
+What a request may move by is bounded for the integers that its plan defines. An engine that wraps a sum at 64 bits,
+takes "a" and "A" for one text or rounds a quotient has other integers, whose bound nobody has proven. So each engine,
+with its dialect and version, computes once in a process what is known here: a few rows with awkward values are loaded,
+capped, fingerprinted and asked about. Where anything differs, no table is bound.
 
 The rows and what is known about them say nothing about anyone's data, so what a refusal says is public.
 

@@ -1,6 +1,6 @@
 r"""Known rows: awkward values of every type, their stored form, and what requests about them answer (`conformance`).
 
-All of it was written down once, and is the same for every engine; tests compute it again with `evaluating`.
+All of it was written down once, and is the same for every engine; tests compute it again with `expressions.evaluate`.
 
 >>> {len(rows) for known in COLUMNS.values() for rows in (known.given, known.stored)}
 {12}

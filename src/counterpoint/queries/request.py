@@ -1,25 +1,12 @@
-"""Request: the interface; PreparedQuery: its public facts, and its answer in units.
-
-The protocol of a request: how it is planned, how far its answer moves, and how the answer is read.
+"""Requests, the questions that data answer, and prepared queries: a request with everything public about its answer.
 
 A request is checked against a declaration, which makes it a `QueryPlan` and a `PreparedQuery`, from public facts alone;
-`read_rows` makes the answer of what the engine returned. `requests`, `choices` and `variances` have the requests.
+`read_rows` makes the answer of what the engine returned. `aggregates`, `variance`, `quantiles`, `extremes` and `select`
+have the requests.
 
 >>> from counterpoint.queries.aggregates import count
 >>> isinstance(count(), Request), count().why_no_updates
 (True, None)
-
-A request about one of several sources: which one, and what is asked of it.
-
->>> from counterpoint.queries.aggregates import count
->>> count(where="people.age >= 65", of="visits")
-OnSource(source='visits', request=Count(where='people.age >= 65'))
-
-A mean in the user's units: what a noisy sum and a noisy count say together, and how far that may be off.
-
->>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
->>> ages.in_units((0, 240))
-60
 """
 
 from abc import abstractmethod
@@ -262,7 +249,12 @@ R = TypeVar("R")
 
 
 class OnSource(Tagged, Value, frozen=True):
-    """A request for the source of this name among several (`Sources`)."""
+    """A request for the source of this name among several (`Sources`).
+
+    >>> from counterpoint.queries.aggregates import count
+    >>> count(where="people.age >= 65", of="visits")
+    OnSource(source='visits', request=Count(where='people.age >= 65'))
+    """
 
     source: str
     request: Plain

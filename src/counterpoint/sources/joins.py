@@ -1,13 +1,11 @@
-"""What the rows of one source see of the others, and public lookups.
-
-Rows that see more columns than their own: those of one row of another source, found by a key that is unique there.
+"""Joins: what the rows of one source see of others, and of public lookups.
 
 A row of `visits` sees the attributes of its own unit in `people`, which has one row for each unit, and the columns of a
 public lookup table under the row's own value of a column. The join is total: where nothing is found, the columns are
 missing. So a row stays one row, and what a unit's rows say depends on that unit's data alone.
 
 The joined columns are declared under dotted names, and stored behind the row's own: a request is then planned and
-emitted like any other, over the joined rows. Only what a request mentions is joined.
+emitted like any other, over the joined rows. Only the sources that a request mentions are joined.
 
 >>> from counterpoint.queries.aggregates import count
 >>> from counterpoint.schema.columns import number, text
@@ -19,27 +17,6 @@ emitted like any other, over the joined rows. Only what a request mentions is jo
 ' AS b LEFT JOIN beside AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
 >>> found.used
 ('people',)
-
-What the rows of one source see of the others, and how it gets into the engine that holds those rows.
-
-Attributes of a table and the rows of a lookup stand still: they are put beside the rows once. The attributes of a live
-table are put there as they were at the pin of an ask, whenever that has changed.
-
-A public lookup table: what everyone may know about a value, such as the section of a page or the region of a state.
-
-Its rows are public and protected by nothing. In `Sources`, the rows of a source that has a column with the name of the
-lookup's key see the lookup's columns under that value. The key must be unique, which is checked here: otherwise a row
-would become several.
-
->>> import duckdb
->>> from counterpoint.schema.columns import category, text
->>> rows = duckdb.sql("SELECT * FROM (VALUES ('/a', 'news'), ('/b', 'sport')) AS pages(page, section)")
->>> Lookup(rows, key="page", columns={"page": text(), "section": category(["news", "sport"])})
-Lookup(section; key='page', 2 rows)
->>> Lookup(rows, key="section", columns={"page": text(), "section": category(["news"])})
-Traceback (most recent call last):
-...
-counterpoint.errors.InvalidParameter: the key of a lookup must be there in every row, and 'section' is missing in some
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -136,7 +113,22 @@ MOST_ROWS = 10**7
 
 
 class Lookup:
-    """Public rows, found by a key that is unique; `data` and `columns` are those of a `Table`."""
+    """A public lookup table: what everyone may know about a value, such as the section of a page.
+
+    Its rows are protected by nothing; `data` and `columns` are those of a `Table`. In `Sources`, the rows of a source
+    that has a column with the name of the lookup's key see the lookup's columns under that value. The key must be
+    unique, which is checked here: otherwise a row would become several.
+
+    >>> import duckdb
+    >>> from counterpoint.schema.columns import category, text
+    >>> rows = duckdb.sql("SELECT * FROM (VALUES ('/a', 'news'), ('/b', 'sport')) AS pages(page, section)")
+    >>> Lookup(rows, key="page", columns={"page": text(), "section": category(["news", "sport"])})
+    Lookup(section; key='page', 2 rows)
+    >>> Lookup(rows, key="section", columns={"page": text(), "section": category(["news"])})
+    Traceback (most recent call last):
+    ...
+    counterpoint.errors.InvalidParameter: the key of a lookup must be there in every row, and 'section' is missing ...
+    """
 
     __slots__ = ("columns", "key", "key_column", "rows")
 
@@ -192,7 +184,10 @@ PinOf: TypeAlias = Callable[[str], int | str]
 
 
 class JoinView:
-    """One source among several, with the joins that its rows can make.
+    """One source among several, with the joins that its rows can make, in the engine that holds these rows.
+
+    Attributes of a table and the rows of a lookup do not change: they are put beside the rows once. The attributes of a
+    live table are put there as they were at the pin of an ask, whenever that has changed.
 
     `rows` is its declaration and its stored rows; None if it has none in an embedded engine, and then it joins nothing.
     """
