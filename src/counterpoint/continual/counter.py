@@ -28,7 +28,7 @@ from msgspec.structs import replace
 from counterpoint.coins.coins import Coins, Integers
 from counterpoint.continual.blt_noise import LIFETIME, BltNoise, blt_noise
 from counterpoint.continual.digit_trees import DigitTreeNoise
-from counterpoint.continual.horizon import PastHorizon, counted, is_past, until_past
+from counterpoint.continual.horizon import PastHorizon, is_past, until_past, up_to
 from counterpoint.continual.packed import Packed, added, as_integers, as_tuple
 from counterpoint.continual.spaced_noise import FarItems, spaced_noise
 from counterpoint.continual.tree_noise import FIRST_EPOCH, GROWTH, TreeNoise
@@ -252,7 +252,7 @@ class Counter(Mechanism, Value, frozen=True, repr_omit_defaults=True):
             return self.windowed.answered(state, coins)
         assert isinstance(state, CounterState)
         noise = self.noise
-        after = noise.drawn(state.noise, counted(self.most_items, state.items), coins)
+        after = noise.drawn(state.noise, up_to(self.most_items, state.items), coins)
         count = self._plus(state.total, noise.now(after))
         if is_past(self.most_items, state.items):
             return None, PastHorizon(count)

@@ -4,7 +4,7 @@ A counter under pure privacy has noise for the items up to its horizon alone, an
 noise for those up to the last step. An update cannot halt a mechanism, and a sum that leaves items out must not pass
 for a running count. So later items are taken without being counted, and the next ask gets `PastHorizon`.
 
->>> [counted(3, items) for items in (2, 3, 4)], [is_past(3, items) for items in (2, 3, 4)]
+>>> [up_to(3, items) for items in (2, 3, 4)], [is_past(3, items) for items in (2, 3, 4)]
 ([2, 3, 3], [False, False, True])
 """
 
@@ -24,10 +24,10 @@ class PastHorizon(Tagged, Value, frozen=True):
     count: int | tuple[int, ...]
 
 
-def counted(most: int | None, items: int) -> int:
+def up_to(most: int | None, items: int) -> int:
     """How many of this many items are counted, if at most `most` are (None: all).
 
-    >>> counted(3, 4), counted(None, 4)
+    >>> up_to(3, 4), up_to(None, 4)
     (3, 4)
     """
     return items if most is None else min(items, most)
