@@ -1,10 +1,9 @@
-"""Declaration: everything public about a table.
-
-A table's declaration: everything public about it, independent of its rows.
+"""A table's declaration: everything that is public about it, independent of its rows.
 
 It states the privacy unit, how many rows of one unit are kept, which tables are neighbours, and the type of each
-column. The schema (names and types of the columns) is public too. An undeclared column can be used in `where` and as
-given keys, if its type has a comparison that never fails, and nowhere else.
+column. An undeclared column can be used in `where` and as given keys, if its type has a comparison that never fails,
+and nowhere else. A derived column is a declared name for what is computed of a row: its values are computed once, when
+the table is bound, and stored beside the others, so it can be used wherever a column can.
 
 >>> from counterpoint.schema.columns import number, text
 >>> declared = Declaration(None, 1, "replace", (Named("age", number(0, 120)), Named("state", text(), False)))
@@ -14,14 +13,6 @@ rows per unit: at most 1
 neighbours: replace one unit by another
 age: a number from 0 to 120 in steps of 1
 state: a text (undeclared: for where and keys only; cp.category([...]) to count by it)
-
-Derived columns: a declared name for what is computed of a row, usable wherever a column is.
-
-The values are computed once, when the table is bound, of the row's own stored values, and stored beside them. So a
-derived column can be asked about, grouped by, partitioned and spread like any other, and costs nothing to ask again.
-
->>> derived("arr_delay > 15")
-Derived('arr_delay > 15')
 >>> derived("60 * distance / air_time", low=0, high=700, step=1)
 Derived('CLAMP(60 * distance / air_time, 0, 700, 1)')
 """
