@@ -182,7 +182,7 @@ def test_a_key_is_shown_nowhere(place):
         with pytest.raises(cp.errors.InvalidParameter, match="url must be an address") as refused:
             cp.connect(url, key=key)
         assert "secret" not in str(refused.value)
-    with pytest.raises(cp.errors.InvalidParameter, match="key is the text") as refused:
+    with pytest.raises(cp.errors.InvalidParameter, match="key must be the text") as refused:
         cp.connect("http://example.org", key=f"{key}\n")
     assert secret not in str(refused.value)
 
