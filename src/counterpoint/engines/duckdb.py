@@ -5,7 +5,7 @@ expression, which its own backend runs once. Types are never guessed from values
 `csv_rows`), and so are pandas columns of objects (see `frames`). After loading, the engine can access no file, no
 network and no Python variable. Each call has its own cursor, so several threads may ask at once. No statement is
 planned by what the rows hold (see `optimizers`). Every failure of the engine becomes `DataFailed`, which says nothing
-about the data; `answering` then computes the answer on another path.
+about the data; `queries/fallback.py` then computes the answer on another path.
 
 >>> EmbeddedOffer({"age": [41, 17]})
 Traceback (most recent call last):

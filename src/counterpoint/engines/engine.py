@@ -38,7 +38,7 @@ class SqlEngine(Protocol):
         """The rows that a statement returns, or `DataFailed`; `DataLost` once the connection was lost."""
 
     def scan(self, sql: str) -> Generator[tuple[Any, ...]]:
-        """The same rows, a few at a time, computed as plainly as the engine can: the second path (`answering`)."""
+        """The same rows, a few at a time, computed as plainly as the engine can: the second path (`fallback`)."""
 
     def create(self, name: str, query: str) -> None:
         """Materialise a query under this name, unless the name exists."""
