@@ -196,7 +196,7 @@ def test_a_picture_is_saved_as_an_svg(tmp_path):
     picture.save(tmp_path / "session.svg")
     root = ElementTree.parse(tmp_path / "session.svg").getroot()
     assert root.tag == f"{SVG}svg" and root.get("viewBox").startswith("0 0 960 ") and "script" not in picture.svg()
-    with pytest.raises(cp.errors.InvalidParameter, match=r"say save\('.*session\.svg'\)"):
+    with pytest.raises(cp.errors.InvalidParameter, match=r"use save\('.*session\.svg'\)"):
         picture.save(tmp_path / "session.png")
 
 
