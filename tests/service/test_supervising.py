@@ -107,7 +107,7 @@ def test_workers_stop_when_their_supervisor_is_killed(folder):
 
 def test_workers_that_cannot_serve_end_the_service_with_the_reason(monkeypatch):
     monkeypatch.setattr(supervising, "_PAUSES", (0.0, 0.0))
-    with pytest.raises(ServiceFailed, match="before they serve"):
+    with pytest.raises(ServiceFailed, match="before they can serve"):
         Supervisor(lambda _: os._exit(3), 2).run()
 
 
