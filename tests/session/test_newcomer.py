@@ -351,7 +351,7 @@ def test_a_counter_on_a_table_or_on_vectors_says_what_it_follows(table):
         lambda: table.launch(cp.Counter(0.1)),
     )
     vectors = live(stream=cp.Stream(dimensions=4))
-    says(cp.errors.InvalidRequest, ["Counter", "vectors of 4"], lambda: vectors.launch(cp.Counter(0.1)))
+    says(cp.errors.InvalidRequest, ["vectors of 4", "width="], lambda: vectors.launch(cp.Counter(0.1, width=3)))
     assert vectors.loss == cp.PureDP(0)
 
 

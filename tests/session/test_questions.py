@@ -1,5 +1,6 @@
 """Questions: what is launched for them, at which price, and that one question is charged once."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 
@@ -497,7 +498,9 @@ def test_a_question_can_ask_for_suppression_and_costs_the_same():
     assert s.loss == lost
 
 
-def test_a_question_that_was_paid_and_not_answered_is_answered_by_its_id(monkeypatch):
+@pytest.mark.parametrize("id", [None, "people"])
+def test_a_question_that_was_paid_and_not_answered_is_answered_by_its_id(monkeypatch, id):
+    """Without an id of the analyst's, the error says which one it has got."""
     s = session(cp.PureDP(1))
 
     def unreachable(*_):
@@ -505,11 +508,13 @@ def test_a_question_that_was_paid_and_not_answered_is_answered_by_its_id(monkeyp
 
     with monkeypatch.context() as patched:
         patched.setattr(cp.Table, "resolve", unreachable)
-        with pytest.raises(DataFailed):
-            s.ask(cp.count(), epsilon=1, id="people")
-    assert s.loss == cp.PureDP(1)
+        with pytest.raises(DataFailed) as failed:
+            s.ask(cp.count(), epsilon=1, id=id)
+    (note,) = failed.value.__notes__
+    (said,) = re.findall("id='([^']+)'", note)
+    assert str(failed.value) == str(DataFailed()) and said == (id or said) and s.loss == cp.PureDP(1)
     s.reopen()
-    assert isinstance(s.ask(cp.count(), epsilon=1, id="people"), int)
+    assert isinstance(s.ask(cp.count(), epsilon=1, id=said), int)
     assert s.loss == cp.PureDP(1) and len(s.handles) == 1
 
 

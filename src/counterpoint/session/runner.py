@@ -111,8 +111,10 @@ class Engine:
         grant: Grant | None = None,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
-        own = self._own(request, parent) if name is None else f"part {parent!r} {name}"
         must_not_step()
+        own = None if request is None else self._own(request, parent)
+        if name is not None:
+            own = f"part {parent!r} {name}"
         wanted = LaunchCommand(parent, name, fit, by, of, cursor, grant, self.most_launches)
         return as_path(self.perform(own, wanted, None, request))
 
@@ -129,19 +131,24 @@ class Engine:
         """Launch the candidate that costs least and ask it once, as one request: the mechanism, and its own answer.
 
         The same id finds the same answer, whichever candidate it was made with: which one costs least may depend on
-        what has been charged since.
+        what has been charged since. A question without an id gets one, which is said if it was charged and could not
+        be answered: repeated by it, it is answered without another charge.
         """
-        own = self._own(request, parent)
         must_not_step()
+        given = new_request_id() if request is None else request
         data, most = candidates[0].relation, self.most_launches
         wanted = QuestionCommand(parent, prepared, terms, data, source.pin(), candidates, most)
-        begun = self._begun(own, wanted, source, request)
+        begun = self._begun(self._own(given, parent), wanted, source, given, new=request is None)
         if isinstance(begun, StoredAnswer):
             mechanism, answer = row_at(self.ledger.read, begun.path).mechanism, begun.answer
         else:
-            asked, answer = begun.asked, self._settled(begun, source)
+            asked = begun.asked
             assert isinstance(asked, QuestionCommand)
-            mechanism = asked.fit.mechanism
+            try:
+                mechanism, answer = asked.fit.mechanism, self._settled(begun, source)
+            except Exception as error:
+                error.add_note(f"The question is paid for: repeat it with id={given!r}, and nothing more is charged.")
+                raise
         if isinstance(answer, Faulty):
             raise failed(mechanism)
         return mechanism, answer
@@ -171,7 +178,7 @@ class Engine:
     ) -> Plain:
         """One ask; the mechanism's own answer. `follows` is `step.follows_updates`, if that was decided already."""
         must_not_step()
-        own = self._own(request, path[:-1])
+        own = None if request is None else self._own(request, path[:-1])
         wanted = AskCommand(path, prepared, public, source.pin(), sequential, follows)
         with self._locks[hash(path) % _STRIPES]:
             answer = self.perform(own, wanted, source, request)
@@ -184,19 +191,22 @@ class Engine:
 
         `own` is the request's id in the ledger (None: it is made up), `given` what the analyst calls it.
         """
-        begun = self._begun(own, wanted, source, given)
+        request = new_request_id() if own is None else own
+        begun = self._begun(request, wanted, source, given or request, new=own is None)
         return begun.answer if isinstance(begun, StoredAnswer) else self._settled(begun, source)
 
     def _begun(
-        self, own: str | None, wanted: Command, source: Source | None, given: str | None
+        self, request: str, wanted: Command, source: Source | None, given: str, *, new: bool
     ) -> Intent | StoredAnswer:
-        """The request once it is on record: checked, charged and recorded now, or before. A refusal is raised."""
-        request = new_request_id() if own is None else own
+        """The request once it is on record: checked, charged and recorded now, or before. A refusal is raised.
+
+        `new` says that its id was made here: then no record of it is looked for.
+        """
         while True:
             try:
-                begun = self.ledger.begin(request, wanted, new=own is None, acting=self._acting)
+                begun = self.ledger.begin(request, wanted, new=new, acting=self._acting)
             except RequestConflict:
-                raise conflict(given or request) from None
+                raise conflict(given) from None
             if isinstance(begun, StoredAnswer) or begun.request == request:
                 return begun
             self._finish_first(begun, source)
@@ -303,18 +313,16 @@ class Engine:
             return source
         return source.of(row.of)  # type: ignore[arg-type]  # an OnSource was stored by several sources, which take it
 
-    def _own(self, given: object, session: Path) -> str | None:
-        """The id of a request in the ledger, if an id was given, which is that session's and that principal's own.
+    def _own(self, given: object, session: Path) -> str:
+        """The id in the ledger of a request that an analyst names so: it is that session's and that principal's own.
 
         Two sessions may use the same id, two principals in one session may, and none is the name of a part.
         """
-        return None if given is None else self._acting.own(f"{session!r} {checked_id(given)}")
+        return self._acting.own(f"{session!r} {checked_id(given)}")
 
     def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
         """The receipt for the answer to a request of this session, by the id that the analyst gave it."""
-        own = self._own(given, session)
-        assert own is not None
-        return self.ledger.receipt(own)
+        return self.ledger.receipt(self._own(given, session))
 
     def close(self) -> None:
         """Let go of the ledger, and keep what was lost in those sessions that were looked at."""
