@@ -37,7 +37,15 @@ def files(place):
 
 def left_of(place, keys):
     """The files in which one of these keys is."""
-    return [path.name for path in files(place) if any(key in path.read_bytes() for key in keys)]
+    return [path.name for path in files(place) if any(key in content(path) for key in keys)]
+
+
+def content(path):
+    """What a file holds; nothing if the server has removed it meanwhile."""
+    try:
+        return path.read_bytes()
+    except FileNotFoundError:
+        return b""
 
 
 def rotation(place, new):

@@ -109,7 +109,7 @@ def test_a_grant_is_made_once_and_revoked_without_a_service(tmp_path):
         run("keys", "new", analyst, "--role", "analyst", "--ledger", tmp_path / "ledger.db")
     assert run(*words) == run(*words) == "ann works in the session visits.0\n"
     assert "PureDP(0.5) stays charged" in run("revoke", "visits.0", "--config", config)
-    assert "there is no 'visits.7'" in run("revoke", "visits.7", "--config", config, code=1)
+    assert "'visits.7' was not found" in run("revoke", "visits.7", "--config", config, code=1)
     assert "does not fit" in run("grant", "visits", "bob", "0.6", "--config", config, code=1)
     history = run("ledger", "history", tmp_path / "ledger.db", "visits")
     assert " operator revocation 0 " in history and " operator refusal . " in history

@@ -160,5 +160,5 @@ def test_workers_answer_every_request_once_while_connections_are_killed(tmp_path
                 assert {**again, "receipt": None} == {**answer, "receipt": None}  # a receipt names the present head
             assert client.post("/v1/data-sets/people/verification").json()["holds"]
             lines = client.get("/v1/sessions/people/history").json()["facts"]
-        assert sum(line["kind"] == "launch" for line in lines) == 32
+        assert sum(line["kind"] == "question" for line in lines) == 32
         assert service.key is not None and sum("cp_" in line for line in service.lines) == 1

@@ -15,7 +15,10 @@ PUBLIC = {"when", "value", "released", "receipt", "id"}
 def steady(said):
     """What was said without what differs from run to run."""
     if isinstance(said, dict):
-        return {name: steady(part) for name, part in said.items() if name not in PUBLIC}
+        read = {
+            name: json.loads(part) if name == "exact" and isinstance(part, str) else part for name, part in said.items()
+        }
+        return {name: steady(part) for name, part in read.items() if name not in PUBLIC}
     return [steady(part) for part in said] if isinstance(said, list) else said
 
 

@@ -506,12 +506,18 @@ names = st.sampled_from(["income", "tokens", "state", "vip", "zip", "age", "born
 texts = st.none() | st.sampled_from(
     ["age > 1", "age > 'x'", "born > 3", "state LIKE 3", "1 = 1", "zip = (SELECT 1)", "("]
 )
+
+
+def sum_by(name, where, by, keys):
+    return requests.sum(name, where, by=by, keys=keys)
+
+
 points = st.sampled_from([[1], [0, 1], [1, 0], [], ["2000-01-01"], ["2000-01-01", "2001-01-01"], ["x"], None, [2**80]])
 deeds = st.one_of(
     st.tuples(st.just(requests.count), texts),
     st.tuples(st.just(requests.count_distinct), texts),
     st.tuples(st.sampled_from([requests.sum, requests.mean]), names, texts),
-    st.tuples(st.just(requests.sum), names, texts, names, st.none() | points),
+    st.tuples(st.just(sum_by), names, texts, names, st.none() | points),
     st.tuples(st.just(requests.histogram), names, st.none() | points, st.none() | points, texts),
     st.tuples(st.just(requests.ranks), names, points, texts),
     st.tuples(st.just(choices.keys), names, st.sampled_from([5, 0, "x"]), st.sampled_from([5, 10**9]), texts),

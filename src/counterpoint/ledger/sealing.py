@@ -49,6 +49,8 @@ SEALS = 2**16
 _SALTS = 256
 _FEW = 4096
 """Up to this length, padded texts are powers of two."""
+_LEAST = 7
+"""None is shorter than 2^_LEAST bytes: the state of a mechanism with one number has room for any."""
 ENVIRONMENT = "COUNTERPOINT_KEY"
 """Holds the master key, as 64 hexadecimal digits; with _FILE, the path of a file that does."""
 
@@ -63,10 +65,10 @@ def padded(text: bytes) -> bytes:
     of a state or an answer is then a power of two, or from 4,096 bytes on a sixteenth of one.
 
     >>> len(padded(b"7")), len(padded(b"70000")), len(padded(bytes(65))), len(padded(bytes(10**4)))
-    (64, 64, 128, 10240)
+    (128, 128, 128, 10240)
     """
     step = 1 << max(6, len(text).bit_length() - 4)
-    few = 1 << max(6, (len(text) - 1).bit_length())
+    few = 1 << max(_LEAST, (len(text) - 1).bit_length())
     return text.ljust(few if few <= _FEW else -(-len(text) // step) * step)
 
 
