@@ -335,3 +335,12 @@ def test_rows_whose_case_is_missing_are_equal_to_no_text(where, states):
     row = {"age": 30, "income": 1, "vip": True, "zip": "1"}
     source = people.table({unit: [{**row, "state": state}] for unit, state in enumerate(("CA", "NY", "WY"))}, 5)
     assert people.found(source, requests.count(where)) == (len(states),)
+
+
+@pytest.mark.parametrize(
+    "where", ["age >= -1e30", "age <= 1e30", "age BETWEEN -1e30 AND 1e30", "NOT age > 1e30", "NOT age < -1e30"]
+)
+def test_what_every_value_satisfies_is_unknown_of_a_missing_one(where):
+    row = {"state": "CA", "income": 1, "vip": True, "zip": "1"}
+    source = people.table({unit: [{**row, "age": age}] for unit, age in enumerate((30, None, 40))}, 5)
+    assert people.found(source, requests.count(where)) == (2,)

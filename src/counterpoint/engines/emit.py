@@ -79,7 +79,8 @@ def emit_condition(condition: Condition, dialect: Dialect) -> "exp.Expr":
 def _of_literals(condition: In | Like | MaxLength, text: CaseText, dialect: Dialect) -> "exp.Expr":
     """A condition on a CASE of literals: the CASE of its truth values, which are computed here.
 
-    WHERE CASE WHEN x THEN 'a' END IN ('a'), or LIKE 'a', keeps rows whose CASE is missing in DuckDB 2.0.
+    WHERE CASE WHEN x THEN 'a' END IN ('a'), or LIKE 'a%', keeps rows whose CASE is missing in DuckDB 2.0 if statistics
+    are propagated. That optimiser is off in the embedded engine, so this is a second guard.
     """
     from sqlglot import exp  # noqa: PLC0415
 
