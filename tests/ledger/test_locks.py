@@ -277,7 +277,7 @@ def test_a_program_that_is_started_does_not_get_the_lock(tmp_path):
 
 
 def test_all_files_of_a_ledger_are_its_owners_alone(tmp_path):
-    """Whatever the mask, and however an earlier version made them."""
+    """Whatever the mask, and whatever rights they had before."""
     place = Place("sqlite", tmp_path / "home")
     before = os.umask(0)
     try:
