@@ -26,6 +26,7 @@ import msgspec
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from counterpoint.service.edge import address_key, safe_headers
+from counterpoint.service.joined_writes import JoinedWrites
 from counterpoint.service.limits import Limits
 from counterpoint.wire.problems import PROBLEM
 
@@ -289,7 +290,7 @@ class GuardedProtocol(H11Protocol):
 
     def connection_made(self, transport: Any) -> None:
         """Wait for the header of a first request."""
-        super().connection_made(transport)
+        super().connection_made(JoinedWrites(transport, self.loop))  # type: ignore[arg-type]  # it has what is used
         self._counted = self._guard.attach(transport.get_extra_info("socket").fileno(), self)
         self._watch()
 

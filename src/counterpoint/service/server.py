@@ -198,7 +198,8 @@ def check_tls(listening: Listening) -> None:
 def listener_at(listening: Listening) -> socket.socket:
     """The socket to serve on; `InvalidParameter` if it cannot be had."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # asyncio sends small packets at once only on sockets that name TCP: else each response waits 40 ms for an ACK
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((listening.host, listening.port))
