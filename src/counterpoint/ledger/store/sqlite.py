@@ -11,12 +11,12 @@ tried again: the ledger stops.
 ('truncate', 'wal')
 """
 
-import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
@@ -209,7 +209,7 @@ class SqliteStore(Tables):
         return [self._run(*statement) for statement in statements]
 
     def _listed(self, keys: tuple[str, ...]) -> str:
-        return json.dumps(keys)
+        return f"[{','.join(map(encode_basestring_ascii, keys))}]"  # json.dumps makes an encoder each time
 
     def _run_many(self, *statements: tuple[str, Sequence[Sequence[Any]]]) -> None:
         try:
