@@ -15,8 +15,12 @@ from typer.testing import CliRunner
 
 import counterpoint as cp
 from counterpoint.cli import app
+from counterpoint.encoding import decode
+from counterpoint.ledger import admin
 from counterpoint.ledger import open as opening
 from counterpoint.ledger.sealing import MasterKey
+from counterpoint.ledger.state import SessionState
+from counterpoint.ledger.store import snapshot, sqlite
 from counterpoint.ledger.store.postgres import PostgresStore
 
 SECRET = bytes(range(100, 200)) * 100
@@ -92,18 +96,62 @@ def test_a_copy_that_may_only_be_read_is_verified():
     shutil.rmtree(folder)
 
 
-def test_a_ledger_that_is_open_is_verified_in_its_process_only(tmp_path):
+def test_a_ledger_that_is_open_elsewhere_is_read_as_of_its_last_commit(tmp_path):
+    """Listed, shown, exported and verified in a copy, while its owner goes on: nothing beside it is written."""
     place = Place("sqlite", tmp_path)
-    with place.session():
-        assert len(list(opening.sessions_at(place.durable))) == 1
+    read = cp.Durable(place.url, witness=place.home / "witness", wait=0)
+    with place.session() as s:
+        noisy = s.launch(cp.Laplace("0.1", asks=3), id="L")
+        for number in range(3):
+            noisy.ask("apples", id=str(number))
 
         def work(say):
-            try:
-                list(opening.sessions_at(cp.Durable(place.url, witness=place.home / "witness", wait=0)))
-            except cp.errors.LedgerBusy:
-                say("busy")
+            before = contents(place.home)
+            for line in (*opening.sessions_at(read), *admin.listed(read), next(iter(admin.shown(read, "session")))):
+                say(line)
+            say(contents(place.home) == before)
 
-        assert in_child(work) == (["busy"], True)
+        (verified, listed, rule, same), ended = in_child(work)
+        assert "12 entries hold; 1 launched, PureDP(0.1) lost" in verified and listed == "session: 12 entries"
+        assert "PureDP(1)" in rule and same == "True" and ended
+        s.launch(cp.Laplace("0.1"))
+
+
+def test_a_copy_of_an_open_ledger_is_of_one_moment_whatever_is_written_meanwhile(tmp_path, monkeypatch):
+    """A checkpoint while the database is copied changes only pages of the WAL; a WAL that begins anew is noticed."""
+    place, copies = Place("sqlite", tmp_path), []
+    with place.session() as s:
+        store, copyfile = s._engine.ledger._store, shutil.copyfile
+
+        def meanwhile(source, target):
+            copyfile(source, target)
+            if str(source).endswith(".db"):
+                copies.append(source)
+                s.launch(cp.Laplace("0.01"))
+                if len(copies) < 3:
+                    store._run("PRAGMA wal_checkpoint(RESTART)")
+                    s.launch(cp.Laplace("0.01"))
+                else:
+                    store._run("PRAGMA wal_checkpoint(PASSIVE)")
+
+        monkeypatch.setattr(shutil, "copyfile", meanwhile)
+        monkeypatch.setattr(snapshot, "at_rest", busy_elsewhere)
+        with snapshot.read_only(str(place.url), 0) as store_then:
+            launched = decode(store_then.row("session", "[]").node, SessionState).launched
+        assert len(copies) == 3 and launched == 5, "the first two copies were begun again"
+
+
+def busy_elsewhere(path, wait):
+    raise cp.errors.LedgerBusy("another process has it")
+
+
+def test_a_ledger_in_use_whose_pages_change_in_place_is_not_copied(tmp_path, monkeypatch):
+    monkeypatch.setattr(sqlite, "journal_mode", lambda library: "truncate")
+    place = Place("sqlite", tmp_path)
+    with place.session():
+        monkeypatch.setattr(snapshot, "at_rest", busy_elsewhere)
+        with pytest.raises(cp.errors.LedgerBusy), snapshot.read_only(str(place.url), 0):
+            pass
 
 
 def rotated(place, new, key, steps=None):

@@ -19,7 +19,8 @@ from counterpoint.ledger.chain import Signer
 from counterpoint.ledger.remote_witness import RemoteWitness, is_address
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.store.postgres import PostgresStore
-from counterpoint.ledger.store.sqlite import SqliteStore, read_only
+from counterpoint.ledger.store.snapshot import read_only
+from counterpoint.ledger.store.sqlite import SqliteStore
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Witness, WitnessFile
 
@@ -207,7 +208,10 @@ def hold(place: Durable, existing: bool) -> Store:
 
 @contextmanager
 def looked_at(place: Durable) -> Iterator[Store]:
-    """The store of this place, to be read; nothing is written, but by this process if it has opened an SQLite file."""
+    """The store of this place, to be read; nothing is written, but by this process if it has opened an SQLite file.
+
+    Of an SQLite ledger that another process has open, this is a copy of a moment after this was called.
+    """
     if place.in_postgres:
         with closing(PostgresStore(place.place, wait=place.wait, read_only=True)) as reading:
             yield reading

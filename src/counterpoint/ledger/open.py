@@ -21,7 +21,7 @@ from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.state import SessionState
 from counterpoint.ledger.store.records import REGISTER, StoredRow, path_text
 from counterpoint.ledger.store.store import Store
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.witness import SeenBefore, Witness
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.schema.columns import is_readable
 
@@ -63,17 +63,24 @@ def _warn_once(place: Durable) -> None:
 
 
 def sessions_at(place: Durable) -> Iterator[str]:
-    """Verify the register and every session at a place; of each session, what was found. What does not hold raises."""
-    with looked_at(place) as store:
-        for name in store.names():
-            with store.lock, _witness_of(place) as witness:
-                entries = verification.verify(store, name, witness)
-                waiting = len(store.open_requests(name))
-            row = store.row(name, path_text(()))
-            node = None if row is None or row.node is None else decode(row.node, SessionState)
-            yield f"{name}: {entries} entries hold; {_state(row, node)}; {waiting} requests to be finished"
-        with store.lock, _witness_of(place) as witness:
-            verification.verify_register(store, witness, _key_at_hand(place))
+    """Verify the register and every session at a place; of each session, what was found. What does not hold raises.
+
+    What the witness has seen is read before the ledger: one that is in use is ahead of that, and never behind it.
+    """
+    with looked_at(place) as before:
+        names = before.names()
+    with _witness_of(place) as found:
+        witness = None if found is None else SeenBefore(found, (*names, REGISTER))
+        with looked_at(place) as store:
+            for name in names:
+                with store.lock:
+                    entries = verification.verify(store, name, witness)
+                    waiting = len(store.open_requests(name))
+                row = store.row(name, path_text(()))
+                node = None if row is None or row.node is None else decode(row.node, SessionState)
+                yield f"{name}: {entries} entries hold; {_state(row, node)}; {waiting} requests to be finished"
+            with store.lock:
+                verification.verify_register(store, witness, _key_at_hand(place))
 
 
 def _key_at_hand(place: Durable) -> MasterKey | None:

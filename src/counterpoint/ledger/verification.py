@@ -38,7 +38,7 @@ from counterpoint.ledger.sealed_rows import Ids
 from counterpoint.ledger.sealing import DataKeys, MasterKey
 from counterpoint.ledger.store.records import KINDS, REGISTER, SessionHeader, StoredItems, keys_digest, path_text
 from counterpoint.ledger.store.store import Store
-from counterpoint.ledger.witness import Line, Recovered, Witness, WitnessCheck
+from counterpoint.ledger.witness import Line, Recovered, Sightings, Witness, WitnessCheck
 
 _ABOUT_HEADER_OR_RECOVERY = (*ABOUT_HEADER, "recovery")
 _HASH = 32
@@ -65,7 +65,7 @@ class Opened(NamedTuple):
 def opened(
     store: Store,
     name: str,
-    witness: Witness | None,
+    witness: Sightings | None,
     master: MasterKey | None = None,
     *,
     may_be_unseen: bool = False,
@@ -90,7 +90,7 @@ def opened(
         store.rollback()
 
 
-def behind(store: Store, name: str, witness: Witness) -> Opened:
+def behind(store: Store, name: str, witness: Sightings) -> Opened:
     """The record as `verify` checks it, but that its witness may have seen more of it, or nothing at all."""
     seen = _seen(witness, name)
     store.begin_reading()
@@ -105,13 +105,13 @@ def behind(store: Store, name: str, witness: Witness) -> Opened:
         store.rollback()
 
 
-def _seen(witness: Witness | None, name: str) -> Iterator[Line]:
+def _seen(witness: Sightings | None, name: str) -> Iterator[Line]:
     """What was seen before the snapshot of the database, which must not be older than that."""
     return iter(()) if witness is None else witness.seen(name)
 
 
 def verify_register(
-    store: Store, witness: Witness | None, master: MasterKey | None, *, may_be_unseen: bool = False
+    store: Store, witness: Sightings | None, master: MasterKey | None, *, may_be_unseen: bool = False
 ) -> None:
     """The register, all that it says, and that no table has rows of a session that is not in it.
 
@@ -121,7 +121,7 @@ def verify_register(
         must_have_no_strays(store)
 
 
-def verify(store: Store, name: str, witness: Witness | None) -> int:
+def verify(store: Store, name: str, witness: Sightings | None) -> int:
     """Everything in a session's record that can be checked without a key; how many entries there are."""
     seen = _seen(witness, name)
     store.begin_reading()
@@ -149,7 +149,7 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
     store: Store,
     name: str,
     header: SessionHeader,
-    witness: Witness | None,
+    witness: Sightings | None,
     seen: Iterator[Line],
     may_be_behind: bool = False,
     may_be_unseen: bool = False,

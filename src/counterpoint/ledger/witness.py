@@ -23,6 +23,7 @@ on.
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
+from itertools import chain
 from typing import NamedTuple, Protocol
 from urllib.parse import quote, unquote
 
@@ -56,19 +57,26 @@ Entries = Callable[[int], Iterator[tuple[int, bytes]]]
 """The entries of a chain after a number, in order, as they are stored now."""
 
 
-class Witness(Protocol):
+class Sightings(Protocol):
+    """What a reader compares a ledger with: how far its chains had come, and where it was."""
+
+    @property
+    def mark(self) -> bytes:
+        """Where the witness and the ledger are now: half of it says the one, half the other."""
+
+    def place_in(self, mark: bytes) -> bytes | None:
+        """The ledger's place that a mark names, if the witness was then where it is now; else places do not compare."""
+
+    def seen(self, whose: str) -> Iterator[Line]:
+        """The lines about this session, of whatever ledger, that were there when this was called."""
+
+
+class Witness(Sightings, Protocol):
     """What has seen how far the chains of a ledger had come. `place` tells the ledger's place from others."""
 
     path: str
     """Where it is: a path, or an address."""
     place: str
-
-    @property
-    def mark(self) -> bytes:
-        """Where this witness and the ledger are now: half of it says the one, half the other."""
-
-    def place_in(self, mark: bytes) -> bytes | None:
-        """The ledger's place that a mark names, if the witness was then where it is now; else places do not compare."""
 
     def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
         """See a head, durably. `entries` reads the chain, to which other processes may have added meanwhile."""
@@ -78,9 +86,6 @@ class Witness(Protocol):
 
     def note_recovery(self, whose: str, number: int, before: bytes, genesis: bytes, entry: bytes) -> None:
         """See the entry of a recovery, behind the head `before`, in the place of all that was seen from there on."""
-
-    def seen(self, whose: str) -> Iterator[Line]:
-        """The lines about this session, of whatever ledger, that were there when this was called."""
 
     def close(self) -> None:
         """Let go of it."""
@@ -141,6 +146,35 @@ class WitnessFile(Witness):
     def close(self) -> None:
         """Let go of the file."""
         self._file.close()
+
+
+class SeenBefore(Sightings):
+    """What a witness had seen of these sessions when this was made, to be compared with a copy that was made later.
+
+    The lines of each session can be read once. It notes nothing.
+    """
+
+    def __init__(self, witness: Witness, names: Iterable[str]) -> None:
+        self._witness = witness
+        self._lines = {name: _begun(witness.seen(name)) for name in names}
+
+    @property
+    def mark(self) -> bytes:
+        """Where the witness and the ledger are now."""
+        return self._witness.mark
+
+    def place_in(self, mark: bytes) -> bytes | None:
+        """The ledger's place that a mark names."""
+        return self._witness.place_in(mark)
+
+    def seen(self, whose: str) -> Iterator[Line]:
+        """The lines about this session that there were."""
+        return self._lines.pop(whose)
+
+
+def _begun(lines: Iterator[Line]) -> Iterator[Line]:
+    """The same lines, of which the first was read: the file is open, also if another one takes its name."""
+    return chain([line for line in (next(lines, None),) if line is not None], lines)
 
 
 def _name(whose: str) -> bytes:
@@ -246,7 +280,7 @@ def compare(
     return WitnessCheck(seen.any, seen.furthest, seen.beyond, placed, last <= found)
 
 
-def must_be_new(name: str, witness: Witness, lines: Iterable[Line]) -> None:
+def must_be_new(name: str, witness: Sightings, lines: Iterable[Line]) -> None:
     """Refuse to begin a session that was seen here before; one that was seen at another place is of another ledger."""
     furthest: dict[bytes, int] = {}
     places: dict[bytes, set[bytes]] = {}

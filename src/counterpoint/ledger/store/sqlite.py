@@ -12,17 +12,15 @@ tried again: the ledger stops.
 """
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import closing, suppress
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered, UnknownSchema
 from counterpoint.ledger.store import tables
-from counterpoint.ledger.store.files import LedgerLock, at_rest, busy, sync_folder_of
+from counterpoint.ledger.store.files import LedgerLock, busy, sync_folder_of
 from counterpoint.ledger.store.group_commit import failed_before
 from counterpoint.ledger.store.tables import Statement, Tables
 from counterpoint.process import leave_to_parent
@@ -253,53 +251,3 @@ def _taken_by_sqlite(path: str) -> LedgerBusy:
         "writes the database, or its file system (one on the network?) makes one lock of SQLite's and ours: close it "
         "there, or keep the ledger on a local disk or in PostgreSQL"
     )
-
-
-_UNFINISHED = ("-wal", "-journal")
-
-
-@contextmanager
-def read_only(path: str, wait: float) -> Iterator[SqliteStore]:
-    """The store at a path, to be read without a write to it or beside it; `LedgerBusy` if a process has it open.
-
-    A ledger at rest is opened as immutable, also on a read-only disk. One that a crash left with a journal or a WAL
-    has its last commits there: it is copied into a folder of our own and recovered there, and the copy is deleted
-    afterwards.
-
-    >>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")
-    >>> SqliteStore(path).close()
-    >>> before = os.listdir(os.path.dirname(path))
-    >>> with read_only(path, wait=1) as store:
-    ...     store.names(), os.listdir(os.path.dirname(path)) == before
-    ((), True)
-    """
-    real = os.path.realpath(path)
-    if not os.path.exists(real):
-        raise LedgerError(f"there is no ledger at {path!r}")
-    with at_rest(real, wait):
-        if not _unfinished(real):
-            with closing(SqliteStore(real, immutable=True)) as store:
-                yield store
-                return
-        with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
-            copy = os.path.join(folder, "ledger.db")
-            _copy(real, copy)
-            with closing(SqliteStore(copy)) as store:
-                yield store
-
-
-def _unfinished(path: str) -> list[str]:
-    """The endings of the files in which commits may be that are not in the database yet."""
-    files = {ending: f"{path}{ending}" for ending in _UNFINISHED}
-    return [ending for ending, file in files.items() if os.path.exists(file) and os.path.getsize(file)]
-
-
-def _copy(path: str, copy: str) -> None:
-    try:
-        for ending in ("", *_unfinished(path)):
-            shutil.copyfile(f"{path}{ending}", f"{copy}{ending}")
-    except OSError as error:
-        raise LedgerFailed(
-            f"the ledger {path!r} was left unfinished by a crash, and is verified in a copy; "
-            f"that could not be made: {error.strerror}. TMPDIR says where it goes"
-        ) from None
