@@ -42,6 +42,7 @@ SHOTS = (
     Shot("session", "ann", "/sessions/people.0", (1280, 1560), "light"),
     Shot("session-phone", "ann", "/sessions/people.0", (390, 1200), "dark"),
     Shot("grants", "carol", "/grants?revoke=people.1", (1280, 840), "light"),
+    Shot("people", "carol", "/people", (1280, 900), "light"),
     Shot("history", "olga", "/history", (1280, 900), "light"),
     Shot("ledger", "olga", "/ledger", (1280, 720), "dark"),
 )

@@ -5,8 +5,10 @@
 True
 """
 
+import os
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,8 +17,10 @@ from counterpoint import __version__
 from counterpoint.errors import InvalidParameter
 from counterpoint.service import commands
 from counterpoint.service.commands import explained
+from counterpoint.service.identity import Role, is_browser
 
 if TYPE_CHECKING:
+    from counterpoint.client.people import RemotePeople
     from counterpoint.ledger.location import Durable
 
 app = typer.Typer(
@@ -228,9 +232,78 @@ def _echo_lines(place: str, lines: "Callable[[Durable], Iterator[str]]") -> None
             typer.echo(line)
 
 
+people = typer.Typer(
+    name="people", help="Look after the people of a running service, with a custodian's key.", no_args_is_help=True
+)
+ServiceUrl = Annotated[str, typer.Option("--url", envvar="COUNTERPOINT_URL", help="The service.")]
+LOCAL = "http://127.0.0.1:8000"
+API_KEY = "COUNTERPOINT_API_KEY"
+"""Where these commands look for the key; else they ask for it. No option takes it: others can read a command line."""
+
+
+@people.command("add")
+def add_person(
+    name: str = typer.Argument(help="The name: it is given once, and stays in the record for good."),
+    role: Annotated[Role, typer.Option(help="It cannot be changed later.")] = Role.ANALYST,
+    days: int | None = typer.Option(None, help="Days until the key expires; by default it does not expire."),
+    url: ServiceUrl = LOCAL,
+) -> None:
+    """Add a person, and show their first key, which is shown only once."""
+    with explained(), _served_people(url) as found:
+        typer.echo(found.add(name, role.value, days=days))
+
+
+@people.command("list")
+def list_people(url: ServiceUrl = LOCAL) -> None:
+    """List people, their roles, and the ids of their keys."""
+    with explained(), _served_people(url) as found:
+        for one in found.all():
+            typer.echo(f"{one.name}: {one.role}{', ended' if one.ended else ''}")
+            for key in (key for key in one.keys if not is_browser(key.id)):
+                ends = "no end" if key.expires is None else f"ends {datetime.fromtimestamp(key.expires, UTC):%Y-%m-%d}"
+                typer.echo(f"  {key.id}: {ends if key.is_valid else 'ended'}")
+
+
+@people.command("key")
+def new_key_of(
+    name: str = typer.Argument(help="The person."),
+    days: int | None = typer.Option(None, help="Days until the key expires; by default it does not expire."),
+    url: ServiceUrl = LOCAL,
+) -> None:
+    """Make another key for a person, and show it only once."""
+    with explained(), _served_people(url) as found:
+        typer.echo(found.new_key(name, days=days))
+
+
+@people.command("end")
+def end_person(
+    who: str = typer.Argument(help="The name of a person, or the public id of a key."), url: ServiceUrl = LOCAL
+) -> None:
+    """End a person with all their keys, or one key."""
+    with explained(), _served_people(url) as found:
+        everybody = found.all()
+        if who in {one.name for one in everybody}:
+            found.end(who)
+        elif who in {key.id for one in everybody for key in one.keys}:
+            found.end_key(who)
+        else:
+            raise InvalidParameter(f"there is no person and no key {who!r} in this service")
+        typer.echo(f"{who} is ended")
+
+
+@contextmanager
+def _served_people(url: str) -> "Iterator[RemotePeople]":
+    from counterpoint.client.connect import connect  # noqa: PLC0415
+
+    key = os.environ.get(API_KEY) or typer.prompt("A custodian's key", hide_input=True)
+    with connect(url, key=key) as service:
+        yield service.people
+
+
 app.command()(commands.serve)
 app.command()(commands.grant)
 app.command()(commands.revoke)
+app.add_typer(people)
 app.add_typer(commands.keys)
 app.add_typer(commands.witness)
 

@@ -168,7 +168,38 @@ def test_a_large_session_is_walked_through_and_its_order_traced(desk, registry):
     page.wait_for_selector("#mechanism")
 
 
-PAGES = ("/", "/sessions/people", "/sessions/people.0", "/history", "/grants", "/ledger")
+def test_a_person_is_added_signs_in_with_the_key_that_was_shown_and_is_ended(desk, registry):
+    carol = desk("carol", script=False)
+    carol.goto("/people")
+    carol.fill("#name", "dora")
+    carol.click("text=Add, and show a key")
+    key = carol.input_value("#secret")
+    carol.click("text=I have copied it")
+    assert carol.query_selector("#secret") is None
+    carol.context.clear_cookies()
+    carol.goto("/people")
+    carol.fill("#key", key)
+    carol.click("main button")
+    assert "dora" in carol.inner_text(".who") and "People" not in carol.inner_text(".top nav")
+
+    other = desk("carol")
+    other.goto("/people")
+    other.click("[aria-label='End dora']")
+    other.click("button:text-is('End dora')")
+    other.wait_for_selector(".people .gone")
+    carol.goto("/")
+    assert carol.url.endswith("/sign-in")
+
+
+PAGES = (
+    *("/", "/sessions/people", "/sessions/people.0", "/history", "/grants", "/ledger"),
+    *("/people", "/people?do=new+key&of=ann", "/people?do=end&of=bob"),
+)
+NAMELESS = """[...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")].filter(one =>
+    !(one.getAttribute("aria-label") || one.textContent.trim() || (one.labels && one.labels.length))
+).map(one => one.outerHTML)"""
+"""What a screen reader would have no name for."""
+TWICE = """[...document.querySelectorAll("[id]")].map(one => one.id).filter((id, at, all) => all.indexOf(id) != at)"""
 
 
 @pytest.mark.parametrize("used", [False, True], ids=["without data", "with data"])
@@ -186,6 +217,7 @@ def test_every_page_fits_a_phone_and_a_desk_in_light_and_dark(desk, used):
         page = desk("carol", width, scheme)
         for path in PAGES:
             assert page.goto(path).status == 200
+            assert (page.evaluate(NAMELESS), page.evaluate(TWICE)) == ([], []), path
             wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
             assert wide <= 0, (path, width)
             paper = page.evaluate("getComputedStyle(document.body).backgroundColor")

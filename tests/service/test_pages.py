@@ -131,7 +131,15 @@ def test_no_page_has_script_or_style_of_its_own_or_anything_from_elsewhere(call,
     handle = call.launched(call.granted())
     call("ann", "POST", f"/v1/handles/{handle}/asks", COUNT)
     browser = Browser(call, who)
-    for path in ("/", "/sessions/people", "/sessions/people.0", "/history", "/grants?revoke=people.0", "/ledger"):
+    for path in (
+        "/",
+        "/sessions/people",
+        "/sessions/people.0",
+        "/history",
+        "/grants?revoke=people.0",
+        "/people?do=end&of=ann",
+        "/ledger",
+    ):
         for tag, attributes in Elements(browser.get(path).text).found:
             assert tag not in ("script", "style", "iframe", "object", "embed")
             assert not any(name == "style" or name.startswith("on") for name in attributes)
@@ -147,6 +155,8 @@ SEEN = [
     ("/sessions/people.0.0", 404, 404, 404, 404, 404),
     ("/sessions/people.9", 404, 404, 404, 404, 404),
     ("/sessions/none", 404, 404, 404, 404, 404),
+    ("/people", 200, 403, 403, 403, 403),
+    ("/people?do=end&of=ann", 200, 403, 403, 403, 403),
 ]
 
 
@@ -163,6 +173,19 @@ def test_what_is_anothers_and_what_there_is_not_look_the_same(call):
     bob = Browser(call, "bob")
     anothers, none = (re.sub(r"people\.\d", "ID", bob.get(f"/sessions/people.{number}").text) for number in (0, 7))
     assert anothers == none
+
+
+@pytest.mark.parametrize("path", ["/nowhere", "/sessions", "/people/ann/keys", "/v1/nothing", "/sessions/a/b/c"])
+def test_a_browser_gets_a_page_at_an_unknown_address_and_a_program_gets_json(call, path):
+    """The same page with a cookie and without: nobody is looked up for an address that does not exist."""
+    cookie = {"Cookie": f"counterpoint={Browser(call, 'carol').cookies['counterpoint']}"}
+    signed_in, stranger, program = (
+        call.client.get(path, headers=headers, follow_redirects=False)
+        for headers in ({"Accept": "text/html", **cookie}, {"Accept": "text/html"}, {"Accept": "application/json"})
+    )
+    assert signed_in.status_code in (404, 405) and "There is nothing for you at this address" in signed_in.text
+    assert stranger.text == signed_in.text and "default-src 'none'" in stranger.headers["content-security-policy"]
+    assert program.headers["content-type"] == "application/problem+json"
 
 
 def test_an_auditor_sees_no_halt_and_an_analyst_sees_their_own(call):

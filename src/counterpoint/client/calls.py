@@ -29,6 +29,7 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, Protocol, TypeAlias, T
 
 from counterpoint.errors import CounterpointError, NotAllowed, ServiceFailed
 from counterpoint.wire.problems import error_of
+from counterpoint.wire.requests import PAGE
 
 LONGEST_PAUSE = 30.0
 """For how many seconds a call waits at most before it is sent again."""
@@ -60,6 +61,16 @@ class Reaction:
 
 Calls: TypeAlias = Generator[Call | Reaction, Any, T]
 """The calls that lead to a result."""
+
+
+def all_of(path: str) -> Calls[list[dict[str, Any]]]:
+    """The entries of a list that comes in pages."""
+    found: list[dict[str, Any]] = []
+    while True:
+        page = yield Call("GET", path, query={"after": len(found)})
+        found += page
+        if len(page) < PAGE:
+            return found
 
 
 class Runner(Protocol):

@@ -5,11 +5,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from counterpoint.client import codec
-from counterpoint.client.calls import Call, Calls, Remote, Runner, served
+from counterpoint.client.calls import Call, Calls, Remote, Runner, all_of, served
+from counterpoint.client.people import RemotePeople
 from counterpoint.client.session import RemoteSession
 from counterpoint.errors import InvalidRequest, NotAllowed
 from counterpoint.wire.problems import unknown
-from counterpoint.wire.requests import PAGE
 
 
 class Service(Remote):
@@ -47,7 +47,7 @@ class Service(Remote):
     @served
     def sessions(self) -> Calls[tuple[RemoteSession, ...]]:
         """The sessions that this principal may work in."""
-        listed = yield from _all_of("/v1/sessions")
+        listed = yield from all_of("/v1/sessions")
         return tuple(RemoteSession(self, one["session"]) for one in listed)
 
     @property
@@ -66,6 +66,11 @@ class Service(Remote):
     def verify(self, data_set: str) -> Calls[bool]:
         """Let the service verify the record of a data set; for custodians and auditors."""
         return bool((yield Call("POST", f"/v1/data-sets/{_one_step(data_set)}/verification"))["holds"])
+
+    @property
+    def people(self) -> RemotePeople:
+        """The people of the service, for a custodian to look after."""
+        return RemotePeople(self)
 
     def stream(self, name: str) -> "RemoteStream":
         """The stream of a data set, for a producer to append to."""
@@ -125,16 +130,6 @@ class RemoteTable(Remote):
 
     def __repr__(self) -> str:
         return f"RemoteTable({self._name!r})"
-
-
-def _all_of(path: str) -> Calls[list[dict[str, Any]]]:
-    """The entries of a list that comes in pages."""
-    found: list[dict[str, Any]] = []
-    while True:
-        page = yield Call("GET", path, query={"after": len(found)})
-        found += page
-        if len(page) < PAGE:
-            return found
 
 
 def _rows(given: object) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What an operator does with a ledger besides asking: list, show, back up, retire and recover its sessions.
 
-Reading needs no key and writes nothing. One process at a time has an SQLite ledger open: while a service runs, a copy of
-its ledger is read, and it is backed up through the service. `retire` destroys the keys of a data set and keeps its public record;
-`recover` opens a backup after the newest copy was lost.
+Reading needs no key and writes nothing. One process at a time has an SQLite ledger open: while a service runs, a copy
+of its ledger is read, and it is backed up through the service. `retire` destroys the keys of a data set and keeps its
+public record; `recover` opens a backup after the newest copy was lost.
 
 >>> next(listed(Durable("nowhere.db")))
 Traceback (most recent call last):

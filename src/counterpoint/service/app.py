@@ -27,7 +27,7 @@ from litestar import Litestar, Request, Response
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
-from litestar.exceptions import HTTPException, NotAuthorizedException
+from litestar.exceptions import HTTPException, MethodNotAllowedException, NotAuthorizedException, NotFoundException
 from litestar.middleware import AbstractAuthenticationMiddleware, AuthenticationResult, DefineMiddleware
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
@@ -158,7 +158,9 @@ def _refused(request: Request[Any, Any, Any], error: CounterpointError) -> Respo
     return Response({**said, **named}, status_code=said["status"], media_type=PROBLEM)
 
 
-def _http(_request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[Any]:
+    if isinstance(error, NotFoundException | MethodNotAllowedException) and pages.wants_page(request):
+        return pages.not_found(request, error.status_code)
     said = {"type": "about:blank", "title": type(error).__name__, "status": error.status_code, "detail": error.detail}
     if isinstance(error.extra, list):
         said["errors"] = [one.get("message") for one in error.extra if isinstance(one, dict)]

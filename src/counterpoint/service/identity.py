@@ -71,9 +71,9 @@ class ApiKey:
         self._secret = secret
 
     @classmethod
-    def fresh(cls) -> "ApiKey":
-        """A new one."""
-        return cls(fresh(8).hex(), fresh(32))
+    def fresh(cls, id: str | None = None) -> "ApiKey":
+        """A new one, with this public id if one is given."""
+        return cls(fresh(8).hex() if id is None else id, fresh(32))
 
     @classmethod
     def read(cls, text: str) -> "ApiKey | None":
@@ -172,12 +172,17 @@ class Identity:
             made = StoredPrincipal(name, role.value, self.now())
             change.put(made, f"principal {name!r} was added as {role.value}")
 
-    def new_key(self, name: str, *, days: int | None = None, by: str = "") -> ApiKey:
-        """A key for a principal, which expires after some days if they are given."""
+    def new_key(self, name: str, *, days: int | None = None, by: str = "", id: str | None = None) -> ApiKey:
+        """A key for a principal, which expires after some days if they are given.
+
+        `id` is the key's public id, where its maker chooses one: the second key of an id is refused.
+        """
         if days is not None and (type(days) is not int or not 0 < days <= 3660):
             raise InvalidParameter("a key expires after 1 to 3660 days")
-        now, key = self.now(), ApiKey.fresh()
+        now, key = self.now(), ApiKey.fresh(id)
         with self._register.changing(by) as change:
+            if change.api_key(key.id) is not None:
+                raise NotAllowed("this key was made and shown before, and cannot be shown again: make another one")
             found = change.principal(named(name))
             if found is None or found.ended is not None:
                 raise NotAllowed(f"there is no principal {name!r} here")
@@ -223,6 +228,10 @@ class Identity:
     def keys(self, name: str) -> list[StoredKey]:
         """The keys of a principal: ids, times and digests."""
         return [key for key in self._register.api_keys() if key.principal == named(name)]
+
+    def all_keys(self) -> list[StoredKey]:
+        """The keys of all principals, and of their browsers, the oldest first."""
+        return self._register.api_keys()
 
     def close(self) -> None:
         """Let go of the witness; the store is its owner's."""

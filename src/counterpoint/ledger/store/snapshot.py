@@ -7,8 +7,7 @@ and recovered there, and the copy is deleted afterwards.
 Copying a ledger in use is sound because of what a WAL is. Commits are only appended to it, and a checkpoint writes to
 the database only pages that are in the WAL too, so the pages of the WAL, copied after the database, replace whatever a
 checkpoint changed while it was copied. What begins the WAL anew changes its header first. So if the header is the same
-before and after, the copy is the ledger as of a commit that was complete before the WAL was copied, or a later one; half
-a commit at its end does not count. Else it is copied again.
+before and after, the copy is the ledger as of the last commit that is whole in the copied WAL. Else it is copied again.
 
 >>> import tempfile
 >>> path = os.path.join(tempfile.mkdtemp(), "ledger.db")

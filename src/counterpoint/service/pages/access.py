@@ -10,6 +10,7 @@ A key is sent once, in the body of a form; from then on the browser has a cookie
 | where a mechanism halted | yes | in their own | no: it may depend on answers | no |
 | answers and their receipts | their own | their own | no | no |
 | the public record, to download | yes | no | yes | no |
+| people and the ids of their keys | yes | no | no | no |
 | how many items a stream has | yes | where they have a grant | yes | yes |
 | how many rows a table has | no | no | no | no |
 """

@@ -65,6 +65,7 @@ _PLACES: tuple[tuple[str, str, tuple[Role, ...]], ...] = (
     ("/", "Data sets", tuple(Role)),
     ("/history", "History", (Role.CUSTODIAN, Role.ANALYST, Role.AUDITOR)),
     ("/grants", "Grants", (Role.CUSTODIAN, Role.AUDITOR)),
+    ("/people", "People", (Role.CUSTODIAN,)),
     ("/ledger", "Ledger", (Role.CUSTODIAN, Role.AUDITOR)),
 )
 

@@ -12,7 +12,7 @@ from litestar.middleware import DefineMiddleware
 from counterpoint.errors import CounterpointError
 from counterpoint.service.identity import SignedIn
 from counterpoint.service.limits import Limiting
-from counterpoint.service.pages import access, answers, forms, grants, history, index, ledger, session
+from counterpoint.service.pages import access, answers, forms, grants, history, index, ledger, people, session
 from counterpoint.service.pages.render import HEADERS, elsewhere, page, sheet
 from counterpoint.wire.problems import problem
 
@@ -20,6 +20,9 @@ _ICON = (
     '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 28 24"><path d="M2 18h6v-6h7V6h11" fill="none" '
     'stroke="#1d5fa6" stroke-width="3"/></svg>'
 )
+
+NOT_FOUND = 404
+_LONGEST_PATH = 80
 
 
 @get("/assets/style.css", sync_to_thread=False, include_in_schema=False, opt=access.SIGNED_OUT)
@@ -53,9 +56,32 @@ def _fault(request: Request[Any, Any, Any], error: Exception) -> Response[Any]:
 
 
 def _problem(request: Request[Any, Any, Any], title: str, detail: str, status: int) -> Response[Any]:
+    if status == NOT_FOUND:
+        return not_found(request)
     found = request.scope.get("auth")
     by = found if isinstance(found, SignedIn) else None
     return page("problem", by, status=status, title=title, detail=detail)
+
+
+def not_found(request: Request[Any, Any, Any], status: int = NOT_FOUND) -> Response[Any]:
+    """The page for an unknown address, and for what is another's: the same words for both.
+
+    Where no page was reached, nobody is looked up: the page is the same for everyone.
+    """
+    found = request.scope.get("auth")
+    by = found if isinstance(found, SignedIn) else None
+    return page("not_found", by, status=status, path=request.url.path[:_LONGEST_PATH])
+
+
+def wants_page(request: Request[Any, Any, Any]) -> bool:
+    """Whether a browser looks at an address, rather than a program.
+
+    >>> from litestar.testing import RequestFactory
+    >>> make = RequestFactory().get
+    >>> [wants_page(make("/", headers={"Accept": said})) for said in ("text/html,*/*;q=0.8", "*/*", "application/json")]
+    [True, False, False]
+    """
+    return "text/html" in request.headers.get("accept", "")
 
 
 ROUTES = Router(
@@ -73,6 +99,11 @@ ROUTES = Router(
         grants.grant,
         grants.revoke,
         grants.recount,
+        people.show,
+        people.add,
+        people.new_key,
+        people.end,
+        people.end_key,
         history.show,
         ledger.show,
         ledger.verify,
