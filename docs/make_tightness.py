@@ -203,7 +203,7 @@ The table shows:
 - The default filter costs little more than the optimum, although it is fully adaptive: within 8 % on the first two
   workloads. It is never below the optimum, which would be false for adaptive losses, and never above basic composition.
 - Its tightness for many small launches comes from a Gaussian reserve, a rule that we prove in
-  `composition/one_order.py`. `by="gaussian"` gives the reserve all of the slack; it admits no zCDP or
+  `composition/reserve.py`. `by="gaussian"` gives the reserve all of the slack; it admits no zCDP or
   Renyi claims.
 - By default 0.115 delta is kept for launches with a delta, or 0.495 delta if the first launch has one. If you know how
   much they will need, set `slack` ("matched" above; all of delta if every launch is pure).

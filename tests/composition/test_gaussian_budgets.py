@@ -75,7 +75,7 @@ def test_gaussian_launches_add_in_squares_beside_pure_ones(interaction):
     assert mu_of(float(left)) == pytest.approx(0.6, rel=1e-10)
     account = rule.admit(account, of(PureDP(left), "endless"))
     with pytest.raises(BudgetExceeded):
-        rule.admit(account, of(PureDP("1e-4"), "endless"))
+        rule.admit(account, of(PureDP("0.3"), "endless"))
 
 
 @given(st.fractions("1e-100", 10**7), st.fractions(0, 1))
@@ -85,6 +85,22 @@ def test_what_remains_is_admitted_and_hardly_more_would_be(mu, part):
     left = rule.remaining(account).epsilon
     assert rule.fits(account, PureDP(left))
     assert not rule.fits(account, PureDP(left * (1 + Fraction(1, 10**9)) + Fraction(1, 10**300)))
+
+
+def test_a_gaussian_budget_pays_pure_launches_exactly_where_squares_of_mu_would_end():
+    """26 by squares, 39 by the closed form."""
+    rule = Filter(GaussianDP("0.6477265306887304308115582"))
+    account = rule.start()
+    for _ in range(40):
+        account = rule.admit(account, of(PureDP("0.1"), "endless"))
+    assert not rule.fits(account, PureDP("0.1")) and rule.loss(account).within(rule.budget)
+
+
+@given(st.fractions("1e-60", 30), st.fractions(0, "0.99"), st.fractions("1e-30", 3))
+def test_a_pure_launch_never_costs_more_than_its_mu_squared(mu, spent, epsilon):
+    rest = Filter(GaussianDP(mu)).start().plus(GaussianDP(mu * spent), "one-shot") + PureDP(epsilon)
+    plain = mu**2 * (1 - spent**2) - (Odometer(GaussianDP).start() + PureDP(epsilon)).squares
+    assert plain < 0 or rest.left >= plain * (1 - Fraction(1, 10**300))
 
 
 def test_a_gaussian_budget_can_be_delegated_inside_another():

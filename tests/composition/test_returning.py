@@ -54,6 +54,9 @@ def test_a_recount_gives_the_account_of_the_same_launches_made_directly(budget, 
         expected = [total if inside else None for total, inside in zip(direct.renyi, fit, strict=True)]
         assert list(recounted.renyi) == expected, "a part that was out stays out"
         assert recounted.left == account.left
+    elif isinstance(budget, cp.GaussianDP):
+        assert recounted.lost == direct.lost and recounted.left == account.left
+        assert recounted.spare == Fraction(1, 2) - sum(inner)
     else:
         assert recounted == direct
 
@@ -64,6 +67,30 @@ def test_a_child_of_the_same_measure_is_recounted(measure):
     account = rule.charge(rule.start(), claim(child))
     launched = [claim(Filter(measure("1/10")))]
     assert rule.refunded(account, child, claim(child), launched) == rule.charge(rule.start(), launched[0])
+
+
+def test_what_a_pure_child_left_pays_pure_launches_of_a_gaussian_budget_and_is_not_added_up():
+    rule, child = Filter(cp.GaussianDP(1)), Filter(cp.PureDP("1/2"))
+    account = rule.charge(rule.charge(rule.start(), claim(child)), claim(child))
+    once = rule.refunded(account, child, claim(child), [cp.Laplace("1/5").claim])
+    assert once.spare == Fraction(3, 10) and once.left == account.left
+    twice = rule.refunded(once, child, claim(child), [cp.Laplace("1/4").claim])
+    assert twice.spare == Fraction(3, 10), "two responses of x and y are not one of x + y"
+    paid = rule.charge(twice, cp.Laplace("1/10").claim)
+    assert (paid.spare, paid.left) == (Fraction(1, 5), account.left)
+    assert rule.charge(paid, cp.Laplace("1/4").claim).left < account.left
+
+
+def test_a_gaussian_child_gives_back_what_it_has_left_after_exact_payments():
+    rule, child = Filter(cp.GaussianDP(1)), Filter(cp.GaussianDP("1/2"))
+    account, inside = rule.charge(rule.start(), claim(child)), child.start()
+    launched = [cp.Laplace("1/10").claim] * 20
+    for one in launched:
+        inside = child.charge(inside, one)
+    assert inside.lost.squares > Fraction(1, 4), "more than squares of mu would admit"
+    recounted = rule.refunded(account, child, claim(child), launched)
+    assert recounted.left == account.left + inside.left
+    assert recounted.lost.squares == Fraction(1, 4) - inside.left
 
 
 def test_deltas_of_basic_composition_are_returned_too():

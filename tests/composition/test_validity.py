@@ -17,7 +17,7 @@ import pytest
 from counterpoint.composition.advanced import order_for
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.odometers import Odometer
-from counterpoint.composition.one_order import GRAIN, reserve_for
+from counterpoint.composition.reserve import GRAIN, reserve_for
 from counterpoint.errors import BudgetExceeded
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, zCDP
 from counterpoint.privacy.claims import claim

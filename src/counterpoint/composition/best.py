@@ -1,6 +1,6 @@
 """The default account in (epsilon, delta): a launch is admitted while any of several bounds holds.
 
-The parts are basic composition, a Gaussian reserve (one_order.py) and Renyi filters of several orders, each with a tail
+The parts are basic composition, a Gaussian reserve (reserve.py) and Renyi filters of several orders, each with a tail
 d_i that is fixed before the first answer. A part that refuses a launch which another one admits, or that meets a launch
 it cannot count, is *out for good*; the filter refuses where no part would be left:
 
@@ -39,8 +39,9 @@ from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, entry
 from counterpoint.composition.advanced import order_for
-from counterpoint.composition.one_order import UNIT, Payment, pure_within, renyi_room_at, reserve_for, spent, units_up
+from counterpoint.composition.one_order import renyi_room_at
 from counterpoint.composition.renyi_sums import ApproximateSum, Tail, renyi_loss
+from counterpoint.composition.reserve import UNIT, Payment, opened, pure_within, reserve_for, spent, units_up
 from counterpoint.composition.sums import GaussianSum
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
@@ -134,7 +135,7 @@ class Union(Tagged, Value, frozen=True, cache_hash=True):
     orders: tuple[Fraction, ...]
 
     def divide(self, first: Counted) -> tuple[int | None, Rooms]:
-        """The reserve, and what the other parts may grow to, by what is launched first."""
+        """What the first launch leaves of the reserve, and what the other parts may grow to."""
         row = self._row(first.pays.delta)
         exposed = self.room_for_deltas(first.pays.delta)
         read = self._rooms(self._tails((ZERO, *self.shares.without_delta.among_orders), first))
@@ -142,7 +143,7 @@ class Union(Tagged, Value, frozen=True, cache_hash=True):
         tails = self._tails(row.with_reserve, first)
         if not self._suits_reserve(first, tails[0], most):
             return None, Rooms(exposed, most, read)
-        return reserve_for(self.budget.epsilon, tails[0]), Rooms(exposed, self._rooms(tails), read)
+        return opened(first.pays, self.budget.epsilon, tails[0]), Rooms(exposed, self._rooms(tails), read)
 
     def room_for_deltas(self, first: Fraction) -> Fraction:
         """The delta'' of delta'' + (1-delta'') slack = delta, if the first launch has this delta."""
@@ -228,7 +229,7 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
             left, rooms = union.divide(counted)
             renyi = counted.renyi
         else:
-            left, rooms = self.left, self.rooms
+            left, rooms = spent(self.left, pays), self.rooms
             renyi = tuple(
                 None if total is None or units is None else total + units
                 for total, units in zip(self.renyi, counted.renyi, strict=True)
@@ -236,7 +237,7 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
         return BestOfSums(
             union,
             rooms,
-            spent(left, pays),
+            left,
             None if self.basic is None or pays.epsilon is None else added_up(self.basic, pays.epsilon),
             renyi,
             added_up(self.exposed, pays.delta) if pays.delta else self.exposed,

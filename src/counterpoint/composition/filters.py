@@ -33,7 +33,7 @@ from counterpoint.composition.rule import Remaining, Rule, summed_at
 from counterpoint.composition.sums import sum_for
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
-from counterpoint.measures import ApproxDP, PureDP
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Exact, format_number
@@ -213,6 +213,8 @@ class Filter(Rule, Value, frozen=True):
             return True
         if isinstance(child.budget, ApproxDP):
             return child.by == "basic" and isinstance(self.budget, ApproxDP)
+        if isinstance(child.budget, GaussianDP):
+            return isinstance(self.budget, GaussianDP)
         return sum_for(child.budget) == sum_for(self.budget)
 
     def _exceeded(self, account: Accumulator, loss: Loss) -> BudgetExceeded:

@@ -9,12 +9,16 @@ A budget in a measure is a budget for the sum of that measure (`sum_for`), and a
 zCDP(0.75)
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import ClassVar
+
+from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, Summand, entry, named
 from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum
+from counterpoint.composition.reserve import left_after
 from counterpoint.composition.tradeoff_rest import TradeOffRest
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
@@ -34,7 +38,7 @@ from counterpoint.measures.conversions import response_of
 from counterpoint.measures.gaussian_curve import gaussian_of_pure, pure_of_gaussian
 from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import sqrt_up
-from counterpoint.numbers.exact import added_up, taken_out
+from counterpoint.numbers.exact import added_up, bounded_down, taken_out
 from counterpoint.numbers.rounding import root_below, rounded_up
 from counterpoint.privacy.claims import Interaction
 
@@ -290,6 +294,120 @@ class GaussianSum(Accumulator, Value, frozen=True):
         return mu * mu - self.squares
 
 
+class GaussianRest(Accumulator, Value, frozen=True):
+    """What is left of a Gaussian budget: each launch is paid exactly, which is less than its mu squared if it is pure.
+
+    `left` is the variance that is left: a Gaussian launch takes mu^2, a pure one leaves the largest v' for which
+    RR(epsilon) with G(v') is within G(left) (theory, The Gaussian reserve). Launches are those of `GaussianSum`, whose
+    sum of squares is what has been lost, up to the budget.
+
+    `spare` is what a revoked child with a pure budget has left: a randomized response of that epsilon beside G(left),
+    so that a pure launch of no more than that is paid from it. Several are not added up: the largest is kept.
+
+    >>> rest = GaussianRest.for_budget(GaussianDP(1)) + PureDP(0.5)
+    >>> rest.total, float(rest.headroom(GaussianDP(1))) > float((GaussianSum() + PureDP(0.5)).headroom(GaussianDP(1)))
+    (GaussianDP(~0.623893), True)
+    """
+
+    budget: GaussianDP
+    left: Fraction | None
+    lost: GaussianSum = GaussianSum()
+    spare: Fraction = Fraction(0)
+    theorem = (
+        "Gaussian losses add in squares, and a Gaussian pays a randomized response where their total variations allow "
+        "it (theory, The Gaussian reserve; Smith and Thakurta 2022; Haney et al. 2023, Thm 1.20; Henzinger et "
+        "al. 2024, Cor 14.10)"
+    )
+
+    @classmethod
+    def for_budget(cls, budget: Loss) -> "GaussianRest":
+        """All of the budget's variance is left."""
+        assert isinstance(budget, GaussianDP)
+        return cls(budget, budget.mu * budget.mu)
+
+    @classmethod
+    def for_odometer(cls) -> "GaussianSum":  # type: ignore[override]
+        """The sum of squares, which needs no budget."""
+        return GaussianSum()
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianRest":
+        """Take a launch out of what is left."""
+        lost = self.lost.plus(loss, interaction)
+        if self.left is None:
+            return replace(self, lost=lost)
+        mu = entry(GaussianSum.ENTERS, loss, interaction)
+        if mu is not None:
+            left = self.left - mu * mu
+            return replace(self, lost=lost, left=bounded_down(left) if left >= 0 else None)
+        response = response_of(loss)
+        assert response is not None
+        if response[0] <= self.spare:
+            return replace(self, lost=lost, spare=self.spare - response[0])
+        return replace(self, lost=lost, left=_rest_of(self.left, response[0]))
+
+    def refunded(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> "GaussianRest":
+        """What the child has left is a part of its own beside G(left), and goes back as such (theory, Returning)."""
+        if isinstance(charge.loss, PureDP):
+            lost = self.lost.refunded(budget, charge, launches)
+            unused = charge.loss.epsilon - sum((_epsilon_of(launch.loss) for launch in launches), ZERO)
+            return replace(self, lost=lost, spare=max(self.spare, unused))
+        unspent = reduce(lambda rest, launch: rest.plus(*launch), launches, GaussianRest.for_budget(charge.loss)).left
+        if self.left is None or unspent is None:
+            return self
+        lost = GaussianSum(taken_out(self.lost.squares, unspent))
+        return replace(self, lost=lost, left=bounded_down(self.left + unspent))
+
+    @property
+    def total(self) -> GaussianDP | Unbounded:
+        """The root of the sum of squares, and no more than the budget while it holds."""
+        if self.left is None:
+            return Unbounded()
+        lost = self.lost.total
+        return lost if lost.mu <= self.budget.mu else self.budget
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless: all launches together are a postprocessing of one draw, by the pair of the budget."""
+        return "memoryless"
+
+    def keeps(self, budget: Loss) -> bool:
+        """Whether every launch was paid."""
+        return self.left is not None and self.budget.within(budget)
+
+    def at_distance(self, distance: int) -> "GaussianSum":
+        """The sum of squares, which is an odometer's reading."""
+        return GaussianSum()
+
+    def headroom(self, budget: Loss) -> Fraction:
+        """The largest epsilon that is GaussianDP with what is left."""
+        return ZERO if self.left is None else max(self.spare, pure_of_gaussian(self.left))
+
+    def largest_fitting(self, budget: Loss) -> GaussianDP:
+        """The root of what is left."""
+        return GaussianDP(root_below(self.left or ZERO))
+
+
+_PLACES = 192
+"""How many binary digits of a variance are kept when a pure launch is paid."""
+
+
+@lru_cache(maxsize=4096)
+def _rest_of(left: Fraction, epsilon: Fraction) -> Fraction | None:
+    """What RR(epsilon) leaves of a variance: never less than by its mu squared. None if it does not fit."""
+    bits = max(0, _PLACES + left.denominator.bit_length() - left.numerator.bit_length())
+    paid = left_after((left.numerator << bits) // left.denominator, epsilon, bits)
+    plain = left - _square_of_pure(epsilon)
+    exactly = ZERO if paid is None else Fraction(paid, 1 << bits)
+    return None if paid is None and plain < 0 else bounded_down(max(plain, exactly))
+
+
+def _epsilon_of(loss: Loss) -> Fraction:
+    """The epsilon of a pure launch: a child with a budget in PureDP has no others."""
+    response = response_of(loss)
+    assert response is not None and response[1] == 0
+    return response[0]
+
+
 _COVERED = (
     "PureDP, and GaussianDP of mechanisms that answer once, have finite communication or are memoryless; budget in "
     "zCDP or ApproxDP for other measures"
@@ -317,7 +435,7 @@ SUMS: dict[type[Loss], type[Accumulator]] = {
     zCDP: ZCDPSum,
     RenyiDP: RenyiSum,
     tCDP: TCDPSum,
-    GaussianDP: GaussianSum,
+    GaussianDP: GaussianRest,
     ApproxzCDP: ApproximateZCDPSum,
     TradeOff: TradeOffRest,
 }
