@@ -121,6 +121,17 @@ def test_another_version_of_a_class_is_refused():
         decode(encode(Circle(Fraction(1))).replace(b"Circle/1", b"Circle/2"), Figure)
 
 
+def test_every_field_of_ours_is_written_whatever_its_value():
+    """A stored value has all the fields of its class: none is left out where it has its default."""
+    load("counterpoint")
+    ours = [
+        kind for kind in _REGISTRY.values() if kind.__module__.startswith("counterpoint.") and issubclass(kind, Value)
+    ]
+    assert len(ours) > 100
+    for kind in ours:
+        assert msgspec.UNSET not in kind.__struct_defaults__ and not kind.__struct_config__.omit_defaults, kind
+
+
 def test_no_two_of_our_classes_are_stored_under_one_name():
     load("counterpoint")
     ours = [kind for kind in set(_REGISTRY.values()) if kind.__module__.startswith("counterpoint.")]

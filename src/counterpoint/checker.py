@@ -419,7 +419,7 @@ def account_of(composition: Any, work: Additions) -> PlainSum | None:
     rule = composition.get("rule") if isinstance(composition, dict) else None
     if not isinstance(rule, dict) or not isinstance(rule.get("type"), str):
         raise DoesNotHold("a session has no rule")
-    if rule["type"] != "Filter/1" or "empty" in rule:
+    if rule["type"] != "Filter/1" or rule.get("empty") is not None:
         return None
     budget, most = rule.get("budget"), rule.get("launches")
     if not isinstance(budget, dict) or not (most is None or _is_count(most)):

@@ -538,14 +538,14 @@ def sum_of(rule, launches):
 
 
 def test_a_limit_is_a_whole_number_from_one_on_and_shows():
-    for launches in (0, -1, 1.5, None):
+    for launches in (0, -1, 1.5):
         with pytest.raises(InvalidParameter):
             Filter(PureDP(1), launches=launches)
     assert repr(Filter(PureDP(1), launches=3)) == "Filter(PureDP(1), launches=3)"
 
 
-def test_filters_without_a_limit_are_stored_as_they_were():
+def test_a_filter_is_stored_with_all_that_it_fixes():
     assert encode(Filter(PureDP(1))) == (
         b'{"type":"Filter/1","budget":{"type":"PureDP/1","epsilon":"1/1"},"by":null,"slack":null,"alpha":null,'
-        b'"halt":false}'
+        b'"halt":false,"launches":null,"empty":null}'
     )

@@ -10,7 +10,6 @@ import counterpoint as cp
 from counterpoint.encoding import encode
 from counterpoint.errors import InvalidParameter, LedgerTampered, NotAllowed, NotGranted
 from counterpoint.ledger.chain import read_entry
-from counterpoint.ledger.state import SessionState
 
 
 def new(ledger=None, within=None, **more):
@@ -195,12 +194,6 @@ def test_a_grant_that_was_changed_in_the_database_is_found(tmp_path):
     with pytest.raises(LedgerTampered):
         session._engine.ledger.verify()
     session.close()
-
-
-def test_a_session_without_grants_is_stored_as_it_was_before_there_were_any():
-    session = new()
-    account = session._engine.node(())[1].account
-    assert b"grant" not in encode(SessionState(account, 1))
 
 
 def test_no_two_chains_of_the_same_requests_have_the_same_entries(tmp_path):

@@ -21,7 +21,6 @@ counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most Pu
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal, get_args
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.composition.accumulator import Account, Accumulator, Summand
@@ -71,9 +70,8 @@ class Filter(Rule, Value, frozen=True):
     slack: PositiveOrNone = default(None)
     alpha: OrderOrNone = default(None)
     halt: bool = False
-    # Unset fields are left out of the encoding, so that filters in older ledgers keep their bytes.
-    launches: int | UnsetType = UNSET
-    empty: Accumulator | UnsetType = UNSET
+    launches: int | None = None
+    empty: Accumulator | None = None
 
     counts_launches: ClassVar[bool] = True
 
@@ -85,9 +83,9 @@ class Filter(Rule, Value, frozen=True):
             raise InvalidParameter(f"a budget is a loss, such as PureDP(1) or ApproxDP(1, 1e-6), but {given} was given")
         if self.by is not None and self.by not in get_args(By):
             raise InvalidParameter(f"by is one of {', '.join(get_args(By))}, not {self.by!r}")
-        if self.launches is not UNSET:
+        if self.launches is not None:
             force_setattr(self, "launches", whole(self.launches, 1, "launches"))
-        if self.empty is not UNSET:
+        if self.empty is not None:
             self._check_given_sum(self.empty)
         elif isinstance(self.budget, ApproxDP):
             self._configure(self.budget)
@@ -139,7 +137,7 @@ class Filter(Rule, Value, frozen=True):
     def __repr__(self) -> str:
         """The budget, and what was chosen otherwise than by default."""
         budget, by, slack, alpha = self.budget, self.by, self.slack, self.alpha
-        if self.empty is not UNSET:
+        if self.empty is not None:
             shown = [repr(budget), f"empty={self.empty!r}"]
             return f"Filter({', '.join(shown + self._shown_limits())})"
         chosen = [f"by={by!r}"] if by != Filter(budget).by else []
@@ -151,7 +149,7 @@ class Filter(Rule, Value, frozen=True):
 
     def _shown_limits(self) -> list[str]:
         shown = ["halt=True"] if self.halt else []
-        return shown if self.launches is UNSET else [*shown, f"launches={self.launches}"]
+        return shown if self.launches is None else [*shown, f"launches={self.launches}"]
 
     @property
     def halts(self) -> bool:
@@ -161,11 +159,11 @@ class Filter(Rule, Value, frozen=True):
     def start(self) -> Accumulator:
         """Nothing launched: the sum of the budget's own measure, or of the theorem that `by` names."""
         empty = self._sum()
-        return empty if self.launches is UNSET else Limited(empty, self.launches)
+        return empty if self.launches is None else Limited(empty, self.launches)
 
     def _sum(self) -> Accumulator:
         budget = self.budget
-        if self.empty is not UNSET:
+        if self.empty is not None:
             return self.empty
         if self.by in (None, "basic"):
             return sum_for(budget)
@@ -196,7 +194,7 @@ class Filter(Rule, Value, frozen=True):
         A child with a budget in PureDP in every plain sum, one with basic (epsilon, delta) composition in those of an
         ApproxDP budget, and one of the same measure in the others (theory, Returning).
         """
-        if not isinstance(child, Filter) or child.empty is not UNSET or not self._adds_up_as(child):
+        if not isinstance(child, Filter) or child.empty is not None or not self._adds_up_as(child):
             raise NotCovered(
                 f"what was left unused under {child!r} cannot be returned to {self!r}: its launches may count for more "
                 "here than its charge (theory, Returning). Delegate a budget in PureDP, or in the measure of this one, "

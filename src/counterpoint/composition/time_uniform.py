@@ -33,7 +33,6 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import ClassVar, Literal
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, entry
@@ -69,15 +68,14 @@ class TimeUniform(Accumulator, Value, frozen=True):
     slack: Fraction
     variance: Fraction = Fraction(0)
     exposed: Fraction = Fraction(0)
-    # left out of the encoding where it is unset, so that odometers in older ledgers keep their bytes
-    if_exposed: "TimeUniform | UnsetType" = UNSET
+    if_exposed: "TimeUniform | None" = None
     theorem = "time-uniform odometer for one-shot probabilistically private mechanisms (Whitehouse et al. 2023, Thm 2)"
 
     def __post_init__(self) -> None:
         """An invalid configuration fails here."""
         if self.constant <= 0 or not 0 < self.slack <= self.delta or self.slack >= 1 or self.delta > 1:
             raise InvalidParameter("an odometer needs a constant above 0 and 0 < slack <= delta <= 1, slack below 1")
-        if self.if_exposed is not UNSET and (self.variance or self.exposed or self.if_exposed.delta != self.delta):
+        if self.if_exposed is not None and (self.variance or self.exposed or self.if_exposed.delta != self.delta):
             raise InvalidParameter("which of two odometers is read is decided at the first launch, at one delta")
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "TimeUniform":
@@ -91,12 +89,12 @@ class TimeUniform(Accumulator, Value, frozen=True):
                 "for others use Odometer.approximate",
             )
         epsilon, delta = added
-        chosen = self if self.if_exposed is UNSET or delta == 0 else self.if_exposed
+        chosen = self if self.if_exposed is None or delta == 0 else self.if_exposed
         return replace(
             chosen,
             variance=added_up(chosen.variance, epsilon * epsilon),
             exposed=added_up(chosen.exposed, delta),
-            if_exposed=UNSET,
+            if_exposed=None,
         )
 
     @property
@@ -124,7 +122,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
 
     def delta_left(self, budget: Loss) -> Fraction:
         """What delta' and the deltas so far leave of delta; before the first launch, what they would leave to one."""
-        slack = self.slack if self.if_exposed is UNSET else self.if_exposed.slack
+        slack = self.slack if self.if_exposed is None else self.if_exposed.slack
         return max(ZERO, self.delta - slack - self.exposed)
 
     @property
@@ -143,7 +141,7 @@ class TimeUniform(Accumulator, Value, frozen=True):
     def _least(self) -> Fraction:
         """The smallest value that the bound can take after a launch, rounded down."""
         least = rounded_down(self._bound(self.constant if self.kind == "stitched" else Fraction(0)).lower)
-        return least if self.if_exposed is UNSET else min(least, self.if_exposed._least)
+        return least if self.if_exposed is None else min(least, self.if_exposed._least)
 
     def _bound(self, variance: Fraction) -> Interval:
         return BOUNDS[self.kind](precision(DIGITS), variance, self.constant, self.slack)

@@ -12,7 +12,6 @@ counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was 
 from typing import Any
 
 import msgspec
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
@@ -161,7 +160,7 @@ class Replay:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if node.closings != (0 if path else self._closings):
                 raise LedgerTampered(f"whether the data of {self._name!r} are closed is not what is on record")
-            if node.grant != self._grants.get(path, UNSET):
+            if node.grant != self._grants.get(path):
                 raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
             if read_public_row(stored.public).mechanism != composition:
                 raise LedgerTampered(f"the rule at {path!r} is not the one on record")

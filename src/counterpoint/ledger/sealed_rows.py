@@ -17,7 +17,6 @@ from array import array
 from bisect import bisect_left
 from functools import lru_cache
 
-from msgspec import UnsetType
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Tagged, Value, decode, encode_checked
@@ -60,7 +59,7 @@ def stored_row(
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, SessionState):
         node, sample = row.state.in_public, row.state.sample
-        sealed = None if isinstance(sample, UnsetType) else _sealed(sample, Sample, path, row.version, keys)
+        sealed = None if sample is None else _sealed(sample, Sample, path, row.version, keys)
         public = encode_checked(node, SessionState)
         return StoredRow(path_text(path), row.version, data, public, sealed, budget_used(row.mechanism, node))
     return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))

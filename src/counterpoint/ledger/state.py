@@ -17,7 +17,6 @@ from datetime import datetime
 from typing import NamedTuple
 
 import msgspec
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
@@ -66,9 +65,9 @@ class SessionState(State, Value, frozen=True):
     account: Account
     launched: int = 0
     sequential: bool = False
-    grant: Grant | UnsetType = UNSET
-    """To whom the session was granted; a ledger written before there were grants has none."""
-    sample: Sample | UnsetType = UNSET
+    grant: Grant | None = None
+    """To whom the session was granted, if it was."""
+    sample: Sample | None = None
     """The sample of units that all children see, if they see one: secret."""
     closings: int = 0
     """Of a whole session: how often its data were closed or reopened. They are closed while this is odd."""
@@ -81,7 +80,7 @@ class SessionState(State, Value, frozen=True):
     @property
     def in_public(self) -> "SessionState":
         """Without the sample."""
-        return replace(self, sample=UNSET)
+        return replace(self, sample=None)
 
 
 class Sealed(State, Value, frozen=True):
@@ -147,12 +146,12 @@ def charge_text(claim: Claim) -> str:
 
 def granted(row: LaunchRecord) -> Grant | None:
     """To whom a row's session was granted, if it is one that was."""
-    return row.state.grant if isinstance(row.state, SessionState) and row.state.grant is not UNSET else None
+    return row.state.grant if isinstance(row.state, SessionState) else None
 
 
 def sample_of(node: SessionState) -> Sample:
     """The sample that a session sees which sees one; `Unsealable` if no key at hand opens it."""
-    if isinstance(node.sample, UnsetType):
+    if node.sample is None:
         raise Unsealable("the sample of units that this session sees is sealed, and no key at hand opens it")
     return node.sample
 

@@ -164,7 +164,7 @@ def _post_init(readings: tuple[_Reading, ...], check: Callable[[Any], None] | No
     def read_and_check(struct: Any) -> None:
         for name, what, reader, optional in steps:
             given = getattr(struct, name)
-            if given is msgspec.UNSET or (given is None and optional):
+            if given is None and optional:
                 continue
             held = reader(given, what)
             if held is not given:

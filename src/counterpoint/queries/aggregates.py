@@ -18,7 +18,6 @@ from itertools import accumulate, chain, pairwise
 from math import ceil, floor
 from typing import overload
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
@@ -28,19 +27,15 @@ from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.queries.grouping import (
     DistinctKeys,
-    DistinctKeysOrUnset,
     GivenBy,
     Names,
     NamesOrNone,
-    NamesOrUnset,
     by_keys,
     cell_by_cell,
     check_groups,
     columns_of,
-    given_groups,
     group_names,
     in_one_cell,
-    or_unset,
 )
 from counterpoint.queries.plan import ByThreshold, Cells, ColumnTotal, QueryPlan, Rows, Units
 from counterpoint.queries.request import Averaged, Request, on_source
@@ -77,22 +72,21 @@ class CountDistinct(Request, Value, frozen=True):
     """
 
     where: str | None = None
-    by: NamesOrUnset = default(UNSET)
-    keys: DistinctKeysOrUnset = UNSET
+    by: NamesOrNone = default(None)
+    keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
         """Check the text and the keys."""
         check_texts(where=self.where)
-        check_groups(*given_groups(self.by, self.keys))
+        check_groups(self.by, self.keys)
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count units; with one row per unit that is counting rows."""
-        by, keys = given_groups(self.by, self.keys)
         adds = Rows() if declared.rows_per_unit == 1 else Units()
-        if by is None:
+        if self.by is None:
             return QueryPlan(adds, ((1,),), self._condition(declared), once=True)
-        cells = by_keys(declared, by, keys)
-        reach = 1 if set(columns_of(by)) <= set(declared.unit_columns) else declared.rows_per_unit
+        cells = by_keys(declared, self.by, self.keys)
+        reach = 1 if set(columns_of(self.by)) <= set(declared.unit_columns) else declared.rows_per_unit
         corners = in_one_cell([(1,)], len(cells.keys))
         return QueryPlan(adds, corners, self._condition(declared), cells, len(cells.keys), once=True, reach=reach)
 
@@ -104,17 +98,16 @@ class CountDistinct(Request, Value, frozen=True):
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One count, or one for each key."""
-        return found[0] if self.by is UNSET else found
+        return found[0] if self.by is None else found
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
         """The columns of the keys."""
-        return () if self.by is UNSET else columns_of(self.by)
+        return columns_of(self.by)
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any."""
-        by, keys = given_groups(self.by, self.keys)
-        return None if by is None else group_names(declared, by, keys)
+        return None if self.by is None else group_names(declared, self.by, self.keys)
 
     @property
     def why_no_updates(self) -> str:
@@ -154,14 +147,14 @@ class Sum(Request, Value, frozen=True):
     @property
     def keyed_by(self) -> tuple[str, ...]:
         """The columns of the keys."""
-        return () if self.by is None else columns_of(self.by)
+        return columns_of(self.by)
 
     @property
     def why_no_updates(self) -> None:
         """A row adds its value, in one coordinate."""
         return None
 
-    def units(self, declared: Declaration) -> str | UnsetType:
+    def units(self, declared: Declaration) -> str | None:
         """Those of the column."""
         return declared.number(self.column).units
 
@@ -182,18 +175,18 @@ class Mean(Request, Value, frozen=True):
 
     column: str
     where: str | None = None
-    by: NamesOrUnset = default(UNSET)
-    keys: DistinctKeysOrUnset = UNSET
+    by: NamesOrNone = default(None)
+    keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
         """Check the texts and the keys."""
         check_texts(column=self.column, where=self.where)
-        check_groups(*given_groups(self.by, self.keys))
+        check_groups(self.by, self.keys)
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Add up the values, and count the rows that have one."""
-        number, (by, keys) = declared.number(self.column), given_groups(self.by, self.keys)
-        cells = None if by is None else by_keys(declared, by, keys)
+        number = declared.number(self.column)
+        cells = None if self.by is None else by_keys(declared, self.by, self.keys)
         groups, wide = 1 if cells is None else len(cells.keys), number.most - number.least
         total = ColumnTotal(declared.find(self.column), number.farthest, powers=(1, 0))
         corners = in_one_cell([(-wide, wide), (wide, wide)], groups)
@@ -208,22 +201,21 @@ class Mean(Request, Value, frozen=True):
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any: one for each pair."""
-        by, keys = given_groups(self.by, self.keys)
-        return None if by is None else group_names(declared, by, keys)
+        return None if self.by is None else group_names(declared, self.by, self.keys)
 
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Averaged":
         """The public facts, with the bounds that turn a noisy answer into a mean."""
         number = declared.number(self.column)
         return Averaged(*self._facts(declared, plan), low=number.low, high=number.high)
 
-    def units(self, declared: Declaration) -> str | UnsetType:
+    def units(self, declared: Declaration) -> str | None:
         """Those of the column."""
         return declared.number(self.column).units
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
         """The columns of the keys."""
-        return () if self.by is UNSET else columns_of(self.by)
+        return columns_of(self.by)
 
     @property
     def why_no_updates(self) -> str:
@@ -400,7 +392,7 @@ def count_distinct(
     >>> count_distinct("age >= 18")
     CountDistinct(where='age >= 18')
     """
-    return on_source(of, CountDistinct(where, or_unset(by), or_unset(listed(keys, "keys"))))
+    return on_source(of, CountDistinct(where, by, listed(keys, "keys")))
 
 
 @overload
@@ -447,9 +439,7 @@ def mean(
     >>> mean("age", by="state", keys=["CA", "NY"])
     Mean(column='age', by='state', keys=('CA', 'NY'))
     """
-    return on_source(
-        of, Mean(clamped_text(column, low, high, step), where, or_unset(by), or_unset(listed(keys, "keys")))
-    )
+    return on_source(of, Mean(clamped_text(column, low, high, step), where, by, listed(keys, "keys")))
 
 
 def histogram(

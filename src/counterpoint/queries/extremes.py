@@ -39,7 +39,6 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Literal, TypeAlias, overload
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Value
@@ -52,13 +51,10 @@ from counterpoint.privacy.secret import Raw
 from counterpoint.queries.aggregates import Histogram
 from counterpoint.queries.grouping import (
     DistinctKeys,
-    DistinctKeysOrUnset,
     GivenBy,
     Names,
-    NamesOrUnset,
+    NamesOrNone,
     check_groups,
-    given_groups,
-    or_unset,
 )
 from counterpoint.queries.plan import EITHER_WAY, QueryPlan, Rows
 from counterpoint.queries.ranked import RankedChoice, Scored, ScoredByCell, candidate, cut_at, ranks_by_group, spaced
@@ -82,18 +78,18 @@ class Extreme(RankedChoice, Value, frozen=True):
     column: str
     end: End
     rank: int | None = None
-    candidates: tuple[Fraction, ...] | UnsetType = UNSET
+    candidates: tuple[Fraction, ...] | None = None
     where: str | None = None
     dates: bool = False
-    by: NamesOrUnset = default(UNSET)
-    keys: DistinctKeysOrUnset = UNSET
+    by: NamesOrNone = default(None)
+    keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
         """Check the texts, the keys, the rank and the candidates."""
         self.check_given()
         if self.end not in ("low", "high", "both"):
             raise InvalidRequest("end is 'low', 'high' or 'both'")
-        if self.end == "both" and self.by is not UNSET:
+        if self.end == "both" and self.by is not None:
             raise InvalidRequest("bounds are of all rows: ask for minimum(..., by=) and maximum(..., by=)")
         force_setattr(self, "rank", _rank(self.rank))
 
@@ -104,7 +100,7 @@ class Extreme(RankedChoice, Value, frozen=True):
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows below, at and between candidates."""
         column, candidates = self.among(declared)
-        cells, groups = cut_at(declared, self.column, column, candidates, *given_groups(self.by, self.keys))
+        cells, groups = cut_at(declared, self.column, column, candidates, self.by, self.keys)
         width = self._ends * groups * len(candidates)
         return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, width)
 
@@ -136,7 +132,7 @@ class Extreme(RankedChoice, Value, frozen=True):
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored | ScoredByCell | Bounded":
         """The public facts, with the candidates."""
         column, candidates = self.among(declared)
-        kind = Bounded if self.end == "both" else Scored if self.by is UNSET else ScoredByCell
+        kind = Bounded if self.end == "both" else Scored if self.by is None else ScoredByCell
         return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
 
@@ -314,8 +310,8 @@ def _extreme(  # noqa: PLR0917 - the arguments of `minimum`, in their order
     keys: Iterable[KeyOrTuple] | None,
     of: str | None,
 ) -> Extreme:
-    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
-    return on_source(of, Extreme(column, end, rank, among, where, by=or_unset(by), keys=cells))
+    among, cells = listed(candidates, "candidates"), listed(keys, "keys")
+    return on_source(of, Extreme(column, end, rank, among, where, by=by, keys=cells))
 
 
 def _rank(rank: object) -> int | None:

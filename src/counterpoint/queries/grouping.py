@@ -16,8 +16,6 @@ from itertools import product
 from math import prod
 from typing import Annotated, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.errors import InvalidRequest
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.queries.plan import ByKeys
@@ -59,12 +57,8 @@ Names = Annotated[Parameter[By, GivenBy], Read(read_by)]
 """One or several columns."""
 NamesOrNone = Annotated[Parameter[By | None, GivenBy | None], Read(read_by)]
 """One or several columns, or None."""
-NamesOrUnset = Annotated[Parameter[By | UnsetType, GivenBy | UnsetType], Read(read_by)]
-"""One or several columns, or unset: then the field is not written."""
 DistinctKeys = Annotated[tuple[KeyOrTuple, ...] | None, Read(lambda keys, _: distinct(keys))]
 """Keys, all different, if there are any."""
-DistinctKeysOrUnset = Annotated[tuple[KeyOrTuple, ...] | UnsetType, Read(lambda keys, _: distinct(keys))]
-"""Keys, all different, or unset: then the field is not written."""
 
 
 def check_groups(by: By | None, keys: Sequence[KeyOrTuple] | None) -> None:
@@ -86,26 +80,6 @@ def check_groups(by: By | None, keys: Sequence[KeyOrTuple] | None) -> None:
         raise InvalidRequest("the keys of one column are its values, as in keys=['CA', 'NY'], not tuples")
     if len(names) > 1 and any(not isinstance(key, tuple) or len(key) != len(names) for key in keys):
         raise InvalidRequest(f"each of the keys must be a tuple of {len(names)} values, one for each column")
-
-
-def or_unset(argument: T | None) -> T | UnsetType:
-    """What was given, or UNSET.
-
-    >>> or_unset(None), or_unset("carrier")
-    (UNSET, 'carrier')
-    """
-    return UNSET if argument is None else argument
-
-
-def given_groups(
-    by: By | UnsetType, keys: tuple[KeyOrTuple, ...] | UnsetType
-) -> tuple[By | None, tuple[KeyOrTuple, ...] | None]:
-    """The columns and the keys to group by; None where nothing was given.
-
-    >>> given_groups("carrier", UNSET)
-    ('carrier', None)
-    """
-    return None if isinstance(by, UnsetType) else by, None if isinstance(keys, UnsetType) else keys
 
 
 def columns_of(by: By | None) -> tuple[str, ...]:

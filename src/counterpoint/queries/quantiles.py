@@ -17,8 +17,6 @@ from datetime import date as Day  # noqa: N812
 from fractions import Fraction
 from typing import Annotated, Any, Protocol, TypeVar, overload, runtime_checkable
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.mechanisms.mechanism import Chosen
@@ -27,14 +25,12 @@ from counterpoint.numbers.exact import exact, format_number, whole
 from counterpoint.numbers.parameters import Parameter, Read, default
 from counterpoint.privacy.secret import Raw, Secret, Tally
 from counterpoint.queries.grouping import (
-    DistinctKeysOrUnset,
+    DistinctKeys,
     GivenBy,
     Names,
-    NamesOrUnset,
+    NamesOrNone,
     check_groups,
     columns_of,
-    given_groups,
-    or_unset,
 )
 from counterpoint.queries.plan import EITHER_WAY, ByFound, QueryPlan, Rows, Units
 from counterpoint.queries.ranked import RankedChoice, Scored, ScoredByCell, cut_at, ranks_by_group, spaced
@@ -135,7 +131,7 @@ class Keys(Request, Value, frozen=True):
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Tallied":
         """The public facts, with the columns and the largest number of keys."""
         first, *more = (declared.column(name) for name in columns_of(self.column))
-        return Tallied(*self._facts(declared, plan), most=self.most, column=first, more=tuple(more) or UNSET)
+        return Tallied(*self._facts(declared, plan), most=self.most, column=first, more=tuple(more) or None)
 
 
 def _is_key(value: object) -> bool:
@@ -150,7 +146,7 @@ class Tallied(PreparedQuery, frozen=True, kw_only=True):
 
     most: int
     column: Column
-    more: tuple[Column, ...] | UnsetType = UNSET
+    more: tuple[Column, ...] | None = None
 
     @property
     def wants(self) -> Wants:
@@ -173,7 +169,7 @@ class Tallied(PreparedQuery, frozen=True, kw_only=True):
         return tuple(self._spelled(key) for key in answer[: self.most])
 
     def _spelled(self, key: Plain) -> object:
-        if isinstance(self.more, UnsetType):
+        if self.more is None:
             assert isinstance(key, int | str)
             return self.column.spelled(key)
         assert isinstance(key, tuple)
@@ -193,11 +189,11 @@ class Quantile(RankedChoice, Value, frozen=True):
 
     column: str
     q: Annotated[Parameter[Fraction, AnyNumber], Read(_share)]
-    candidates: tuple[Fraction, ...] | UnsetType = UNSET
+    candidates: tuple[Fraction, ...] | None = None
     where: str | None = None
     dates: bool = False
-    by: NamesOrUnset = default(UNSET)
-    keys: DistinctKeysOrUnset = UNSET
+    by: NamesOrNone = default(None)
+    keys: DistinctKeys = None
 
     def __post_init__(self) -> None:
         """Check the texts, the keys and the candidates."""
@@ -206,7 +202,7 @@ class Quantile(RankedChoice, Value, frozen=True):
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows below, at and between candidates."""
         column, candidates = self.among(declared)
-        cells, groups = cut_at(declared, self.column, column, candidates, *given_groups(self.by, self.keys))
+        cells, groups = cut_at(declared, self.column, column, candidates, self.by, self.keys)
         grid = Fraction(1, self.q.denominator)
         return QueryPlan(Rows(), EITHER_WAY, self._condition(declared), cells, groups * len(candidates), grid)
 
@@ -234,7 +230,7 @@ class Quantile(RankedChoice, Value, frozen=True):
     def prepare(self, declared: Declaration, plan: QueryPlan) -> "Scored | ScoredByCell":
         """The public facts, with the candidates."""
         column, candidates = self.among(declared)
-        kind = Scored if self.by is UNSET else ScoredByCell
+        kind = Scored if self.by is None else ScoredByCell
         return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
 
@@ -362,8 +358,8 @@ def _quantile(  # noqa: PLR0917 - the arguments of `quantile`, in their order
     by: GivenBy | None,
     keys: Iterable[KeyOrTuple] | None,
 ) -> Quantile:
-    among, cells = or_unset(listed(candidates, "candidates")), or_unset(listed(keys, "keys"))
-    return Quantile(column, q, among, where, by=or_unset(by), keys=cells)
+    among, cells = listed(candidates, "candidates"), listed(keys, "keys")
+    return Quantile(column, q, among, where, by=by, keys=cells)
 
 
 @runtime_checkable

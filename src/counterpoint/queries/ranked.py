@@ -14,7 +14,6 @@ from fractions import Fraction
 from itertools import accumulate
 from math import ceil, floor
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Plain, Value
@@ -24,13 +23,12 @@ from counterpoint.numbers import Exact
 from counterpoint.queries.aggregates import by_threshold
 from counterpoint.queries.grouping import (
     By,
-    DistinctKeysOrUnset,
-    NamesOrUnset,
+    DistinctKeys,
+    NamesOrNone,
     by_keys,
     cell_by_cell,
     check_groups,
     columns_of,
-    given_groups,
     group_names,
 )
 from counterpoint.queries.plan import ByThreshold, Crossed
@@ -49,16 +47,16 @@ class RankedChoice(Request):
 
     __slots__ = ()
     column: str
-    candidates: tuple[Fraction, ...] | UnsetType
+    candidates: tuple[Fraction, ...] | None
     dates: bool
-    by: NamesOrUnset
-    keys: DistinctKeysOrUnset
+    by: NamesOrNone
+    keys: DistinctKeys
 
     def check_given(self) -> None:
         """Check the texts, the keys and the candidates, which are kept as numbers."""
         check_texts(column=self.column, where=self.where)
-        check_groups(*given_groups(self.by, self.keys))
-        if isinstance(self.candidates, UnsetType):
+        check_groups(self.by, self.keys)
+        if self.candidates is None:
             return
         candidates, dates = read_candidates(self.candidates, self.dates)
         assert isinstance(self, Value)
@@ -71,25 +69,24 @@ class RankedChoice(Request):
 
     def among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
         """The column, and the candidates that were given or follow from its bounds."""
-        if not isinstance(self.candidates, UnsetType):
+        if self.candidates is not None:
             return declared.ordered(self.column, dates=self.dates), self.candidates
         column = declared.ordered(self.column, dates=isinstance(declared.column(self.column), Date))
         return column, self.points(column)
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any: one for each choice."""
-        by, keys = given_groups(self.by, self.keys)
-        return None if by is None else group_names(declared, by, keys)
+        return None if self.by is None else group_names(declared, self.by, self.keys)
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
         """The columns of the keys."""
-        return () if self.by is UNSET else columns_of(self.by)
+        return columns_of(self.by)
 
-    def units(self, declared: Declaration) -> str | UnsetType:
+    def units(self, declared: Declaration) -> str | None:
         """Those of the column."""
         column = declared.column(self.column)
-        return column.units if isinstance(column, Number) else UNSET
+        return column.units if isinstance(column, Number) else None
 
     @property
     def why_no_updates(self) -> str:

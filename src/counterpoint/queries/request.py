@@ -14,8 +14,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidRequest, NotCovered, shown
 from counterpoint.mechanisms.mechanism import Chosen
@@ -45,8 +43,7 @@ class PreparedQuery(Tagged, Value, frozen=True):
     each: int | None = None
     one_way: bool = False
     names: tuple[KeyOrTuple, ...] | None = None
-    # Unset, it is left out of the encoding, so that asks in older ledgers keep their bytes.
-    units: str | UnsetType = UNSET
+    units: str | None = None
 
     def in_units(self, answer: Plain) -> object:
         """A noisy integer (or a tuple of them) in the user's units: an int where the grid is 1, else a Fraction.
@@ -119,7 +116,7 @@ class PreparedQuery(Tagged, Value, frozen=True):
     @property
     def measured_in(self) -> str | None:
         """What the answer is measured in, if its column declares that."""
-        return None if isinstance(self.units, UnsetType) else self.units
+        return self.units
 
     def message(self) -> Ask:
         """The ask that a mechanism receives, but for what is private."""
@@ -210,9 +207,9 @@ class Request(Tagged, Generic[A]):
         """
         return None
 
-    def units(self, declared: Declaration) -> str | UnsetType:
+    def units(self, declared: Declaration) -> str | None:
         """What the answer is measured in, if the declaration of its column says that."""
-        return UNSET
+        return None
 
     @property
     def why_no_updates(self) -> str | None:

@@ -16,14 +16,13 @@ from itertools import accumulate, chain
 from math import floor
 from typing import Any, NamedTuple, overload
 
-from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.privacy.secret import Raw
 from counterpoint.queries.aggregates import Count, CountDistinct, Histogram, Mean, Sum
-from counterpoint.queries.grouping import By, GivenBy, cell_by_cell, check_groups, or_unset, read_by
+from counterpoint.queries.grouping import By, GivenBy, cell_by_cell, check_groups, read_by
 from counterpoint.queries.plan import EITHER_WAY, QueryPlan, Together, tally
 from counterpoint.queries.request import Averaged, OnSource, PreparedQuery, Request, on_source
 from counterpoint.queries.sensitivity import Sensitivities
@@ -58,15 +57,15 @@ class Select(Request, Value, frozen=True):
 
     names_of_parts: tuple[str, ...]
     requests: tuple[Plain, ...]
-    # The noise that the budget is divided for; unset, it is Laplace noise.
-    noise: Noise | UnsetType = UNSET
+    # The noise that the budget is divided for; None is Laplace noise.
+    noise: Noise | None = None
 
     def __post_init__(self) -> None:
         """Check the names, and that all parts are aggregates over the same cells."""
         named = [name for name in self.names_of_parts if name.isidentifier()]
         if not 1 <= len(set(named)) == len(self.requests) == len(self.names_of_parts) <= MOST_PARTS:
             raise InvalidRequest(f"select takes 1 to {MOST_PARTS} aggregates by different names, as in n=count()")
-        if self.noise not in (UNSET, "laplace", "gaussian"):
+        if self.noise not in (None, "laplace", "gaussian"):
             raise InvalidRequest("noise is 'laplace' or 'gaussian': that of the mechanism which will be asked")
         if not all(type(part) in AGGREGATES for part in self.requests):
             raise InvalidRequest(
@@ -97,7 +96,7 @@ class Select(Request, Value, frozen=True):
             [used[number] for number in range(len(found))],
             declared,
             plans,
-            "laplace" if isinstance(self.noise, UnsetType) else self.noise,
+            "laplace" if self.noise is None else self.noise,
         )
         return QueryPlan(Together(plans, times), EITHER_WAY, None, cells, sum(plan.width or 1 for plan in plans))
 
@@ -356,7 +355,7 @@ def select(
     columns = None if by is None else read_by(by)
     check_groups(columns, cells)
     asked = parts.values() if columns is None else [_grouped(*part, columns, cells) for part in parts.items()]
-    return on_source(of, Select(tuple(parts), tuple(asked), or_unset(noise)))
+    return on_source(of, Select(tuple(parts), tuple(asked), noise))
 
 
 def divided_for(request: object, noise: Noise) -> object:
@@ -368,7 +367,7 @@ def divided_for(request: object, noise: Noise) -> object:
     """
     if isinstance(request, OnSource):
         return replace(request, request=divided_for(request.request, noise))
-    return replace(request, noise=noise) if isinstance(request, Select) and request.noise is UNSET else request
+    return replace(request, noise=noise) if isinstance(request, Select) and request.noise is None else request
 
 
 def _grouped(name: str, part: Request, by: By, keys: tuple[KeyOrTuple, ...] | None) -> Request:
@@ -378,7 +377,7 @@ def _grouped(name: str, part: Request, by: By, keys: tuple[KeyOrTuple, ...] | No
     if isinstance(part, Sum | Variance) and part.by is None:
         return replace(part, by=by, keys=keys)
     if isinstance(part, Mean | CountDistinct) and not part.keyed_by:
-        return replace(part, by=by, keys=or_unset(keys))
+        return replace(part, by=by, keys=keys)
     raise InvalidRequest(
         f"{name} must be a count, count_distinct, sum, mean, variance or stdev, without a by= of its own"
     )

@@ -38,8 +38,6 @@ from fractions import Fraction
 from itertools import chain
 from typing import Literal, NamedTuple, TypeAlias
 
-from msgspec import UnsetType
-
 from counterpoint.queries.aggregates import Count, CountDistinct, Histogram, Mean, Sum
 from counterpoint.queries.grouping import cell_by_cell
 from counterpoint.queries.plan import QueryPlan
@@ -124,7 +122,7 @@ def _counting(part: Aggregate, where: str | None) -> Count | Histogram:
     """The count of rows in the cells of this part."""
     if isinstance(part, Count) or not part.keyed_by:
         return Count(where)
-    return Histogram(part.keyed_by, None if isinstance(part.keys, UnsetType) else part.keys, None, where)
+    return Histogram(part.keyed_by, part.keys, None, where)
 
 
 def sensitivities(

@@ -33,8 +33,6 @@ from itertools import chain
 from math import sqrt
 from typing import overload
 
-from msgspec import UnsetType
-
 from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidRequest, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
@@ -114,10 +112,10 @@ class Variance(Request, Value, frozen=True):
         """The columns of the keys."""
         return columns_of(self.by)
 
-    def units(self, declared: Declaration) -> str | UnsetType:
+    def units(self, declared: Declaration) -> str | None:
         """Those of the column, squared for a variance."""
         units = declared.number(self.column).units
-        return units if self.root or isinstance(units, UnsetType) else f"{units} squared"
+        return units if self.root or units is None else f"{units} squared"
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys, if there are any: one for each triple."""

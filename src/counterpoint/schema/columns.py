@@ -31,8 +31,6 @@ from contextlib import suppress
 from fractions import Fraction
 from typing import Annotated, Literal, TypeAlias
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
@@ -140,8 +138,7 @@ class Number(Column, Value, frozen=True):
     low: Rational
     high: Rational
     step: Positive = default(Fraction(1))
-    # Unset, it is left out of the encoding, so that declarations in older ledgers keep their bytes.
-    units: Annotated[Parameter[str | UnsetType, str | UnsetType], Read(_units)] = default(UNSET)
+    units: Annotated[str | None, Read(_units)] = None
 
     def __post_init__(self) -> None:
         """Check the bounds: they must lie on the grid, or rounding could leave them."""
@@ -196,7 +193,7 @@ class Number(Column, Value, frozen=True):
 
     def describe(self) -> str:
         """The bounds, the grid and the units."""
-        measured = "" if isinstance(self.units, UnsetType) else f" {self.units}"
+        measured = "" if self.units is None else f" {self.units}"
         low, high, step = map(format_number, (self.low, self.high, self.step))
         return f"a number from {low} to {high}{measured} in steps of {step}"
 
@@ -350,7 +347,7 @@ def number(low: AnyNumber, high: AnyNumber, step: AnyNumber = 1, *, units: str |
     >>> number(-60, 600, units="minutes").describe()
     'a number from -60 to 600 minutes in steps of 1'
     """
-    return Number(low, high, step, UNSET if units is None else units)
+    return Number(low, high, step, units)
 
 
 def whole() -> Whole:

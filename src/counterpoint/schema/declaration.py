@@ -20,8 +20,6 @@ Derived('CLAMP(60 * distance / air_time, 0, 700, 1)')
 from collections.abc import Mapping
 from difflib import get_close_matches
 
-from msgspec import UNSET, UnsetType
-
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers import Number as AnyNumber
@@ -56,7 +54,7 @@ class Named(Tagged, Value, frozen=True):
     name: str
     column: Column
     declared: bool = True
-    expression: str | UnsetType = UNSET
+    expression: str | None = None
 
 
 class Declaration(Tagged, Value, frozen=True):
@@ -66,15 +64,14 @@ class Declaration(Tagged, Value, frozen=True):
     rows_per_unit: int
     neighbours: str
     columns: tuple[Named, ...]
-    # left out of the encoding where it is unset, so that tables in older ledgers keep their bytes
-    most_cells: int | UnsetType = UNSET
+    most_cells: int | None = None
     unit_types: tuple[UnitType, ...] = ()
     """By which rule each column of the unit names it (see `unit_keys`); texts, where nothing is said."""
 
     def __post_init__(self) -> None:
         """Check everything that does not depend on the data."""
         whole(self.rows_per_unit, 1, "rows_per_unit")
-        if self.most_cells is not UNSET and whole(self.most_cells, 1, "most_cells") > WIDEST_ANSWER:
+        if self.most_cells is not None and whole(self.most_cells, 1, "most_cells") > WIDEST_ANSWER:
             raise InvalidParameter(f"most_cells is at most {WIDEST_ANSWER}, but {self.most_cells} was given")
         if self.unit is None and self.rows_per_unit != 1:
             raise InvalidParameter(
@@ -92,7 +89,7 @@ class Declaration(Tagged, Value, frozen=True):
         >>> Declaration(None, 1, "replace", ()).widest, Declaration(None, 1, "replace", (), 10**6).widest
         (10000, 1000000)
         """
-        return MOST_KEYS if self.most_cells is UNSET else self.most_cells
+        return MOST_KEYS if self.most_cells is None else self.most_cells
 
     @property
     def words(self) -> frozenset[str]:
@@ -192,7 +189,7 @@ class Declaration(Tagged, Value, frozen=True):
         lines = [f"{named.name}: {named.column.describe()}{_note(named)}" for named in self.columns]
         head = [f"unit: {unit}", f"rows per unit: at most {self.rows_per_unit}"]
         head += [f"neighbours: {NEIGHBOURS[self.neighbours]}"]
-        head += [] if self.most_cells is UNSET else [f"cells of an answer: at most {self.most_cells}"]
+        head += [] if self.most_cells is None else [f"cells of an answer: at most {self.most_cells}"]
         return "\n".join((*head, *lines))
 
 
@@ -209,7 +206,7 @@ def _instead(name: object, column: Column) -> str:
 
 
 def _note(named: Named) -> str:
-    if named.expression is not UNSET:
+    if named.expression is not None:
         return f" (derived: {named.expression})"
     return "" if named.declared else undeclared_note(named.column)
 

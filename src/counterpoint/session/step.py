@@ -23,8 +23,6 @@ import hashlib
 import threading
 from collections.abc import Sequence
 
-from msgspec import UNSET
-
 from counterpoint.coins.keystream import Keystream
 from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.encoding import Plain, digest, encode
@@ -117,8 +115,8 @@ def _start(intent: Intent, wanted: LaunchCommand) -> tuple[LaunchRecord, Plain]:
     mechanism = wanted.mechanism
     state: State
     if isinstance(mechanism, Concurrent):
-        rate, grant = mechanism.sampling_rate, UNSET if wanted.grant is None else wanted.grant
-        sample = UNSET if rate is None else Sample.drawn(rate, StepCoins(intent))
+        rate, grant = mechanism.sampling_rate, wanted.grant
+        sample = None if rate is None else Sample.drawn(rate, StepCoins(intent))
         state = SessionState(mechanism.rule.start(), grant=grant, sample=sample)
     else:
         state = mechanism.start(StepCoins(intent))

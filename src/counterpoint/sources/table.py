@@ -27,7 +27,6 @@ from inspect import isfunction
 from types import TracebackType
 from typing import Any, NamedTuple, Self, TypeVar
 
-from msgspec import UNSET
 from msgspec.structs import replace
 
 from counterpoint.display.progress import working
@@ -142,7 +141,7 @@ class Table(Source):
                         f"there is no column {name!r} to name the unit; there are: {', '.join(offer.kinds)}"
                     )
             with working("binding the table"):  # without a count: the number of rows is private
-                wide = UNSET if most_cells is None else most_cells
+                wide = None if most_cells is None else most_cells
                 of = _unit_types(unit_columns(owner), types, columns or {}, offer.kinds)
                 declared = Declaration(owner, most, neighbours, named, wide, of)
                 bound = _bound_or_unreadable(lambda: _bind(offer, declared, key))

@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import UNSET, structs
+from msgspec import structs
 
 from counterpoint.answers.provenance import Provenance, Reason
 from counterpoint.composition.rule import Remaining, Rule
@@ -315,9 +315,7 @@ def plain(value: Any) -> Any:
 
 def _described(value: Any, head: str) -> dict[str, Any]:
     """A loss or a mechanism for people: its class under `head`, its plain fields, and its repr."""
-    fields = {
-        name: plain(field) for name, field in structs.asdict(value).items() if field is not None and field is not UNSET
-    }
+    fields = {name: plain(field) for name, field in structs.asdict(value).items() if field is not None}
     numbers = {name: field for name, field in fields.items() if isinstance(field, int | float | str | bool | list)}
     return {head: type(value).__name__, **numbers, "text": repr(value)}
 
