@@ -203,9 +203,11 @@ def test_the_exact_form_stands_alone(said):
 def test_what_stands_inside_a_request_is_a_request():
     inner = json.loads(encode(cp.count()))
     for other in (json.loads(CONCURRENT), json.loads(LAPLACE), json.loads(encode(cp.PureDP(1))), {"a": 1}):
-        for around in ({"type": "OnSource/1", "source": "a"}, {"type": "Select/1", "names_of_parts": ["n"], "noise": None}):
-            field = "request" if "source" in around else "requests"
-            good, bad = ({**around, field: [one] if field == "requests" else one} for one in (inner, other))
+        for made in (
+            lambda one: {"type": "OnSource/1", "source": "a", "request": one},
+            lambda one: {"type": "Select/1", "names_of_parts": ["n"], "requests": [one], "noise": None},
+        ):
+            good, bad = made(inner), made(other)
             decode_request({"exact": json.dumps(good, separators=(",", ":"))})
             with pytest.raises(InvalidRequest, match="is not accepted here"):
                 decode_request({"exact": json.dumps(bad, separators=(",", ":"))})
