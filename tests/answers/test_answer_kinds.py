@@ -93,7 +93,10 @@ def test_a_choice_knows_its_price_and_its_rank_error():
         assert pickle.loads(pickle.dumps(answer)) == answer  # noqa: S301 - our own bytes
         with pytest.raises(NotCovered, match="rank_error"):
             answer.error()
-    assert repr(age) == "40 (rank +- 0 rows)" and str(age) == "40" == f"{age}"
+    assert repr(age) == str(age) == "40 (rank within 0 rows)" and f"{age}" == "40"
+    rough = session(cp.PureDP(1)).ask(cp.quantile("age", "0.9"), epsilon=1)
+    assert rough.rows_needed() == int(Fraction(rough.rank_error()) / Fraction("0.9")) + 1 > 1
+    assert f"(rank within {rough.rank_error()} rows; mostly noise among fewer than {rough.rows_needed()})" in str(rough)
 
 
 def test_a_chosen_date_is_a_text_that_knows_its_rank_error():
@@ -102,7 +105,7 @@ def test_a_chosen_date_is_a_text_that_knows_its_rank_error():
     answer = cp.Session(data, cp.PureDP(100)).ask(cp.median("day", ["1990-01-01", "1999-01-01"]), epsilon=100)
     assert isinstance(answer, cp.answers.TextChoice) and answer == "1999-01-01" == str(answer) == f"{answer}"
     assert type(str(answer)) is str and json.dumps(answer) == '"1999-01-01"'
-    assert repr(answer) == "'1999-01-01' (rank +- 0 rows)" and answer.rank_error("0.999999") == 0
+    assert repr(answer) == "'1999-01-01' (rank within 0 rows)" and answer.rank_error("0.999999") == 0
 
 
 @pytest.mark.statistical

@@ -17,9 +17,9 @@ from tests.session.deeds import lines
 
 import counterpoint as cp
 from counterpoint.answers import frame as answer_table
+from counterpoint.answers.frame import written
 from counterpoint.answers.present import present
 from counterpoint.answers.provenance import Provenance
-from counterpoint.answers.scalars import written
 from counterpoint.coins.enumerated import gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.mechanisms.mechanism import Chosen
@@ -39,12 +39,12 @@ def test_a_scalar_answer_is_the_plain_number_to_all_that_takes_numbers():
     for answer, kind in ((people, int), (pay, float), (age, float)):
         plain = kind(answer)
         assert isinstance(answer, kind) and answer == plain and hash(answer) == hash(plain)
-        assert type(answer + 1) is kind and {plain: "x"}[answer] == "x"
+        assert isinstance(answer + 1, kind) and answer + 1 == plain + 1 and {plain: "x"}[answer] == "x"
         again = pickle.loads(pickle.dumps(answer))  # noqa: S301 - our own bytes
         assert again == plain and type(again) is kind
-        assert json.dumps(answer) == json.dumps(plain) == str(answer) == f"{answer}"
+        assert json.dumps(answer) == json.dumps(plain) == f"{answer}" == f"{plain}"
         shown = str(plain) if kind is int else written(plain, answer.error())[0]
-        assert repr(answer).startswith(f"{shown} +- ")
+        assert repr(answer) == str(answer) and repr(answer).startswith(f"{shown} +- ")
 
 
 def test_an_answer_knows_what_it_cost_and_where_it_comes_from():

@@ -66,7 +66,7 @@ def test_choices_by_key_show_their_rank_errors_in_words_and_no_whisker():
         AnswerTable({"city": ["Rome", "Bonn"]}, {"value": [40, 41]}, errors, ["", ""]), "median", "0.95"
     )
     found, words = drawn(picture)
-    assert "rank ± 14 rows" in words and found["point"] == 2 and found["whisker"] == found["whisker-end"] == 0
+    assert "rank within 14 rows" in words and found["point"] == 2 and found["whisker"] == found["whisker-end"] == 0
     dates = AnswerTable({"city": ["Rome"]}, {"value": ["2026-01-01"]}, {"value": ("rank_error", [14])}, [""])
     with pytest.raises(cp.errors.InvalidParameter, match="texts, which no scale shows"):
         plot_answer(dates, "median", "0.95")

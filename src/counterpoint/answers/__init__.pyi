@@ -1,5 +1,6 @@
 """The public names of `counterpoint.answers`."""
 
+from counterpoint.answers.arithmetic import ComputedFloat as ComputedFloat, ComputedInt as ComputedInt
 from counterpoint.answers.scalars import (
     FloatChoice as FloatChoice,
     IntChoice as IntChoice,

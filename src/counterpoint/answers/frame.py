@@ -20,8 +20,10 @@ Rome      21  +- 30  mostly noise
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context, Decimal
 from html import escape
 from importlib import import_module
+from math import inf
 from typing import Any
 
 from counterpoint.display.charts import ErrorBar, ErrorBars
@@ -31,6 +33,9 @@ from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
 
 Columns = Mapping[str, Sequence[Any]]
+
+MOSTLY_NOISE = "mostly noise"
+"""What displays say beside a number that is smaller than its error at 95 %."""
 
 _MOST = 60
 """The most rows that a screen shows; it says how many more there are."""
@@ -46,6 +51,8 @@ class AnswerTable:
     notes: Sequence[str]
     measured: str | None = None
     made_up: bool = False
+    caption: str | None = None
+    """A sentence below the table."""
 
     def columns(self) -> dict[str, list[Any]]:
         """All columns by their heads: keys, and each value beside its errors. A key's head may be taken: then it has
@@ -182,7 +189,7 @@ def _written(table: AnswerTable, sign: str) -> tuple[list[str], list[list[str]],
     columns = table.columns()
     errors = {head for head, _ in table.errors.values()}
     texts = {
-        head: _numbers(column[:_MOST], f"{sign} " if head in errors else "")
+        head: _numbers(column[:_MOST], "" if head not in errors else "within " if is_rank(head) else f"{sign} ")
         if place >= len(table.keys)
         else [str(key) for key in column[:_MOST]]
         for place, (head, column) in enumerate(columns.items())
@@ -192,8 +199,14 @@ def _written(table: AnswerTable, sign: str) -> tuple[list[str], list[list[str]],
     left = max(0, len(table.notes) - _MOST)
     more = [f"and {left} more"] if left else []
     more += [table.measured] if table.measured else []
+    more += [table.caption] if table.caption else []
     more += ["(made up)"] if table.made_up else []
     return list(texts), [list(row) for row in zip(*texts.values(), strict=True)], more
+
+
+def is_rank(head: str) -> bool:
+    """Whether a column of errors counts rows of rank, not units of the values."""
+    return head.endswith("rank_error")
 
 
 def _numbers(column: Sequence[Any], before: str) -> list[str]:
@@ -232,6 +245,31 @@ def _error_bar(key: str, value: object, stated: str, error: object, note: str) -
     if isinstance(value, str):
         raise InvalidParameter("these answers are texts, which no scale shows: print them, or use to_pandas()")
     assert isinstance(value, int | float | None) and isinstance(error, int | float | None)
-    if stated.endswith("rank_error"):  # how far off a chosen value's rank is, which is not on this scale
-        return ErrorBar(key, value, None, f"rank ± {error} rows")
+    if is_rank(stated):  # how far off a chosen value's rank is, which is not on this scale
+        return ErrorBar(key, value, None, f"rank within {_number(error)} rows")
     return ErrorBar(key, value, error, note or ("" if value is not None else "noise left no value"), bool(note))
+
+
+def show(value: str, error: str, units: str | None, mostly_noise: bool, made_up: bool) -> str:
+    """A number with its error in one line.
+
+    >>> show("34", "3", "minutes", False, False), show("2", "3", None, True, True)
+    ('34 +- 3 minutes', '2 +- 3 (mostly noise) (made up)')
+    """
+    measured = "" if units is None else f" {units}"
+    noisy = f" ({MOSTLY_NOISE})" if mostly_noise else ""
+    return f"{value} +- {error}{measured}{noisy}{' (made up)' if made_up else ''}"
+
+
+def written(value: float, error: float) -> tuple[str, str]:
+    """A number and its error as people write them: three digits of the error, rounded up, and no more of the number.
+
+    >>> written(6.874359614706216, 0.0133234), written(920644298.5, 29957323), written(2.5, 0)
+    (('6.8744', '0.0134'), ('920644298', '30000000'), ('2.5', '0'))
+    """
+    if not 0 < error < inf:
+        return repr(value), f"{error:g}"
+    last = Decimal(error).adjusted() - 2
+    up = Decimal(error).quantize(Decimal(1).scaleb(last), ROUND_CEILING, Context(prec=400))
+    digits = max(0, -last)
+    return f"{value:.{digits}f}", f"{up:.{digits}f}"

@@ -20,26 +20,25 @@ selected keys it is known how many units a key needs to be selected (`units_need
 
 from abc import abstractmethod
 from collections.abc import Iterable
-from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
-from math import inf, nextafter
+from math import floor, inf, nextafter
 from typing import Any, NoReturn, Self, TypeAlias
 
-from counterpoint.answers.frame import AnswerTable, plot_answer
+from counterpoint.answers.arithmetic import AnswerTerm, Arithmetic, Formula, Linear
+from counterpoint.answers.frame import MOSTLY_NOISE, AnswerTable, plot_answer, show, written
 from counterpoint.answers.provenance import SURE, Answer, Provenance
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import exact, format_number
+from counterpoint.queries.ranked import RankedChoice
+from counterpoint.queries.request import OnSource, PreparedQuery
 
-MOSTLY_NOISE = "mostly noise"
-"""What displays say beside a number that is smaller than its error at 95 %."""
 
+class NumberAnswer(Arithmetic, Answer):
+    """A number with noise: how it compares with its own error, and arithmetic that keeps the error."""
 
-class NumberAnswer(Answer):
-    """A number with noise: how it compares with its own error."""
-
-    __slots__ = ()
+    _measured: AnswerTerm
     stated = "error"
     """The head of the column that says how far off it is."""
 
@@ -72,10 +71,11 @@ class NumberAnswer(Answer):
     def _as_float(self) -> float:
         """The plain number."""
 
+    def _formula(self) -> Formula:
+        return Linear(Fraction(0), {self._measured: Fraction(1)})
+
     def _shown(self, value: str, error: str) -> str:
-        measured = "" if self.units is None else f" {self.units}"
-        noisy = f" ({MOSTLY_NOISE})" if self.mostly_noise else ""
-        return f"{value} +- {error}{measured}{noisy}{self._mark}"
+        return show(value, error, self.units, self.mostly_noise, self.made_up)
 
 
 def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
@@ -91,14 +91,15 @@ class IntAnswer(NumberAnswer, int):
 
     >>> import counterpoint as cp
     >>> visits = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1)).ask(cp.total(), epsilon=1)
-    >>> visits + 1 == int(visits) + 1, type(visits + 1), repr(visits).startswith(f"{visits} +- 3")
-    (True, <class 'int'>, True)
+    >>> visits + 1 == int(visits) + 1, (visits + 1).error(), str(visits).startswith(f"{visits} +- 3")
+    (True, 3, True)
     """
 
     def __new__(cls, value: int, provenance: Provenance) -> "IntAnswer":
         """An int, and where it comes from."""
         answer = super().__new__(cls, value)
         answer._provenance = provenance
+        answer._measured = AnswerTerm(Fraction(value), provenance)
         return answer
 
     def error(self, probability: Number = SURE) -> int:
@@ -113,8 +114,10 @@ class IntAnswer(NumberAnswer, int):
     def __repr__(self) -> str:
         return self._shown(str(int(self)), str(self.error()))
 
-    __str__ = int.__repr__
-    __format__ = int.__format__
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(int(self), spec)
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
@@ -139,6 +142,7 @@ class FloatAnswer(NumberAnswer, float):
         answer = super().__new__(cls, float(value))
         answer.exact = Exact(value)
         answer._provenance = provenance
+        answer._measured = AnswerTerm(answer.exact, provenance)
         return answer
 
     def error(self, probability: Number = SURE) -> float:
@@ -152,25 +156,13 @@ class FloatAnswer(NumberAnswer, float):
     def __repr__(self) -> str:
         return self._shown(*written(float(self), self.error()))
 
-    __str__ = float.__repr__
-    __format__ = float.__format__
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return float.__format__(float(self), spec)
 
     def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)
-
-
-def written(value: float, error: float) -> tuple[str, str]:
-    """A number and its error as people write them: three digits of the error, rounded up, and no more of the number.
-
-    >>> written(6.874359614706216, 0.0133234), written(920644298.5, 29957323), written(2.5, 0)
-    (('6.8744', '0.0134'), ('920644298', '30000000'), ('2.5', '0'))
-    """
-    if not 0 < error < inf:
-        return repr(value), f"{error:g}"
-    last = Decimal(error).adjusted() - 2
-    up = Decimal(error).quantize(Decimal(1).scaleb(last), ROUND_CEILING, Context(prec=400))
-    digits = max(0, -last)
-    return f"{value:.{digits}f}", f"{up:.{digits}f}"
 
 
 Scalar: TypeAlias = IntAnswer | FloatAnswer
@@ -211,13 +203,30 @@ class Choice(Answer):
         rows = Exact(self._provenance.error(probability))
         return rows.numerator if rows.denominator == 1 else rows
 
+    def rows_needed(self, probability: Number = SURE) -> int:
+        """The least number of rows of which the choice says anything: among fewer, its rank error spans all of them.
+
+        How many rows there are is private, and a choice does not tell: ask for a count beside it.
+        """
+        return rows_needed(self._provenance.prepared, self.rank_error(probability))
+
     def error(self, probability: Number = SURE) -> NoReturn:
         """Refused: a choice has no error in the units of the column."""
         raise no_error_of_a_choice()
 
     def _shown(self, value: str) -> str:
         measured = "" if self.units is None else f" {self.units}"
-        return f"{value}{measured} (rank +- {format_number(Fraction(self.rank_error()))} rows){self._mark}"
+        off = format_number(Fraction(self.rank_error()))
+        least = self.rows_needed()
+        few = f"; {MOSTLY_NOISE} among fewer than {least:,}" if least > 1 else ""
+        return f"{value}{measured} (rank within {off} rows{few}){self._mark}"
+
+
+def rows_needed(prepared: PreparedQuery, rank_error: Fraction | int) -> int:
+    """The least number of rows of which a choice says anything that is off by so many of them."""
+    request = prepared.request.request if isinstance(prepared.request, OnSource) else prepared.request
+    assert isinstance(request, RankedChoice)
+    return floor(request.rows_spanned(Fraction(rank_error))) + 1
 
 
 class IntChoice(Choice, int):
@@ -232,8 +241,10 @@ class IntChoice(Choice, int):
     def __repr__(self) -> str:
         return self._shown(str(int(self)))
 
-    __str__ = int.__repr__
-    __format__ = int.__format__
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return int.__format__(int(self), spec)
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
@@ -254,8 +265,10 @@ class FloatChoice(Choice, float):
     def __repr__(self) -> str:
         return self._shown(str(float(self)))
 
-    __str__ = float.__repr__
-    __format__ = float.__format__
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return float.__format__(float(self), spec)
 
     def __reduce__(self) -> tuple[type[float], tuple[float]]:
         return float, (float(self),)

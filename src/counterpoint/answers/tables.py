@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any, NoReturn, Self, TypeAlias
 
 from counterpoint.answers.frame import (
+    MOSTLY_NOISE,
     AnswerRow,
     AnswerTable,
     arrow,
@@ -38,7 +39,7 @@ from counterpoint.answers.frame import (
     rich_table,
 )
 from counterpoint.answers.provenance import SURE, Answer, Provenance
-from counterpoint.answers.scalars import MOSTLY_NOISE, AnyChoice, Choice, Scalar, no_error_of_a_choice, read_ratio
+from counterpoint.answers.scalars import AnyChoice, Choice, Scalar, no_error_of_a_choice, read_ratio, rows_needed
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
@@ -216,11 +217,13 @@ class TableAnswer(Tabular):
             MOSTLY_NOISE if key in self._suppressed or (cell is not None and cell.mostly_noise) else ""
             for key, cell in cells
         ]
-        error = "rank_error" if self._provenance.prepared.wants == "choice" else "error"
         measured = None if self.units is None else f"in {self.units}"
-        return AnswerTable(
-            self._key_columns(), {"value": values}, {"value": (error, errors)}, notes, measured, self.made_up
-        )
+        columns = self._key_columns(), {"value": values}
+        if self._provenance.prepared.wants != "choice":
+            return AnswerTable(*columns, {"value": ("error", errors)}, notes, measured, self.made_up)
+        least = rows_needed(self._provenance.prepared, Fraction(self.rank_error(probability)))
+        caption = f"among fewer than {least:,} rows a choice is {MOSTLY_NOISE}" if least > 1 else None
+        return AnswerTable(*columns, {"value": ("rank_error", errors)}, notes, measured, self.made_up, caption)
 
     def _key_columns(self) -> dict[str, list[Label]]:
         """One column for each that was grouped by."""

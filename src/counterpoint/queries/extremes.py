@@ -108,6 +108,10 @@ class Extreme(RankedChoice, Value, frozen=True):
         """Those of a quantile and powers of two; of bounds, the powers alone."""
         return doubling(column) if self.end == "both" else tuple(sorted({*spaced(column), *doubling(column)}))
 
+    def rows_spanned(self, rank_error: Fraction) -> Fraction:
+        """Of n rows, fewer than `rank`, the distances of candidates are between rank - n and rank."""
+        return rank_error
+
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Minus the distances, group by group, or from the low end and then from the high one."""
         rank = DEFAULT_RANK * self._ends * declared.rows_per_unit if self.rank is None else self.rank

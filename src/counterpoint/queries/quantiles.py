@@ -210,6 +210,10 @@ class Quantile(RankedChoice, Value, frozen=True):
         """All values between the declared bounds, or evenly spaced ones."""
         return spaced(column)
 
+    def rows_spanned(self, rank_error: Fraction) -> Fraction:
+        """Of n rows no candidate is farther off than max(q, 1 - q) n."""
+        return rank_error / max(self.q, 1 - self.q)
+
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """Minus the distances, group by group."""
         u, v = self.q.as_integer_ratio()

@@ -67,6 +67,10 @@ class RankedChoice(Request):
     def points(self, column: Number | Date) -> tuple[Fraction, ...]:
         """The candidates that follow from a column's bounds, where none were given."""
 
+    @abstractmethod
+    def rows_spanned(self, rank_error: Fraction) -> Fraction:
+        """The most rows of which every candidate is within this rank error, so that the choice says nothing."""
+
     def among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
         """The column, and the candidates that were given or follow from its bounds."""
         if self.candidates is not None:
