@@ -304,6 +304,7 @@ app.command()(commands.serve)
 app.command()(commands.grant)
 app.command()(commands.revoke)
 app.add_typer(people)
+app.add_typer(commands.data)
 app.add_typer(commands.keys)
 app.add_typer(commands.witness)
 

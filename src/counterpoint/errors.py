@@ -29,7 +29,9 @@ CounterpointError
     │   └── DataInUse            the data belongs to another session, which has a budget for it
     └── UnknownSchema        the ledger was written by a newer version, or is no ledger
 
-Each says what was asked, what the limit is and what would work; none carries a value derived from data.
+Each says what was asked, what the limit is and what would work; none carries a value derived from data. Beside the
+tree stands `CustodianWarning`, which is no error: binding a table warns the custodian of values that were lost or
+changed.
 
 >>> from counterpoint import CounterpointError, PureDP
 >>> try:
@@ -44,6 +46,7 @@ from types import TracebackType
 __all__ = [
     "BudgetExceeded",
     "CounterpointError",
+    "CustodianWarning",
     "DataChanged",
     "DataFailed",
     "DataInUse",
@@ -220,6 +223,13 @@ class ServiceFailed(CounterpointError):
 
 class FeedFailed(CounterpointError):
     """The source of a feed failed. Whole batches arrived before; feed again, and it goes on behind them."""
+
+
+class CustodianWarning(UserWarning):
+    """More than 1 % of a column's values, or of the rows, were lost or changed as a table was bound; see `Table.check`.
+
+    It is for the custodian's process alone and says where, never how much; analysts of a service see nothing of it.
+    """
 
 
 class LedgerError(CounterpointError):

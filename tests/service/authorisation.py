@@ -6,6 +6,7 @@ COUNT = {"request": {"request": "count", "where": "age > 35"}}
 ROUTES = {
     ("GET", "/v1/data-sets"): {"carol", "ann", "bob", "olga", "paul"},
     ("GET", "/v1/data-sets/people"): {"carol", "ann", "olga"},
+    ("GET", "/v1/data-sets/people/report"): {"carol"},
     ("GET", "/v1/data-sets/people/grants"): {"carol", "olga"},
     ("POST", "/v1/data-sets/people/grants"): {"carol"},
     ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},

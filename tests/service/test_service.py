@@ -1,5 +1,6 @@
 """The service: who may do what, strict bodies, one charge for one id, and nothing that tells of others."""
 
+import logging
 import re
 import time
 from contextlib import closing
@@ -303,3 +304,43 @@ def test_an_auditor_does_not_see_what_has_halted(call):
     (hers,) = call("ann", "GET", f"/v1/sessions/{session}").json()["handles"]
     (audited,) = call("olga", "GET", f"/v1/sessions/{session}").json()["handles"]
     assert hers == {**audited, "halted": False}
+
+
+def test_the_report_is_for_custodians_and_no_cache_keeps_it(tmp_path):
+    with served(tmp_path, ages=[20] * 90 + [777] * 10) as call:
+        call.granted()
+        got = call("carol", "GET", "/v1/data-sets/people/report")
+        assert got.status_code == 200 and got.headers["cache-control"] == "no-store"
+        said = got.json()
+        assert said["raw_data"].startswith("RAW DATA") and said["rows"] == 100
+        assert {column["name"]: column["above"] for column in said["columns"]} == {"person": 0, "age": 10, "state": 0}
+        for who in ("ann", "bob", "olga", "paul"):
+            refused = call(who, "GET", "/v1/data-sets/people/report")
+            assert refused.status_code == 403 and "777" not in refused.text and "10" not in refused.text
+        assert call("carol", "GET", "/v1/data-sets/visits/report").status_code == 422
+
+
+def test_nothing_of_the_report_reaches_analysts_logs_or_metrics(tmp_path, caplog):
+    """Two worlds: in one the custodian is warned, in the other not; every answer to ann is the same."""
+
+    def world(folder, ages):
+        folder.mkdir()
+        caplog.clear()
+        with caplog.at_level(logging.DEBUG), served(folder, ages=ages) as call:
+            session = call.granted()
+            call("carol", "GET", "/v1/data-sets/people/report")
+            urls = ["/v1/data-sets", "/v1/data-sets/people", "/v1/data-sets/people/report", "/v1/sessions"]
+            urls += [f"/v1/sessions/{session}", f"/v1/sessions/{session}/certificate"]
+            got = [call("ann", "GET", url) for url in urls]
+            got.append(call("ann", "POST", f"/v1/sessions/{session}/quotes", {**COUNT, "epsilon": 0.1}))
+            times = r"\d{4}-\d\d-\d\d[T ][\d:.]+|\d{10,}"
+            seen = [(one.status_code, sorted(one.headers), re.sub(times, "", one.text)) for one in got]
+            metrics = call("carol", "GET", "/metrics").text
+        logged = [record.getMessage() for record in caplog.records if record.name != "counterpoint.custodian"]
+        warned = [record.getMessage() for record in caplog.records if record.name == "counterpoint.custodian"]
+        names = {line.partition(" ")[0] for line in metrics.splitlines() if not line.startswith("#")}
+        return seen, names, [line for line in logged if "777" in line or "RAW" in line], warned
+
+    quiet, loud = world(tmp_path / "one", [20] * 99 + [777]), world(tmp_path / "other", [20] * 98 + [777] * 2)
+    assert quiet[:3] == loud[:3] and quiet[2] == [], "whatever ann gets, and what is measured, is the same"
+    assert not quiet[3] and len(loud[3]) == 1 and "777" not in loud[3][0]

@@ -243,3 +243,42 @@ def test_live_tables_timestamps_and_derived_columns_are_declared(tmp_path):
         _ = msgspec.structs.replace(settings, tables={"carts": settings.tables["people"]}).data_sets
     with pytest.raises(InvalidParameter, match="derived"):
         config.read("[live.x]\nkey = 'k'\nbudget = {}\ncolumns.a = { type = 'derived', expression = 'b' }")
+
+
+def test_data_check_shows_what_a_declaration_makes_of_a_file_and_serves_nothing(tmp_path):
+    people = tmp_path / "people.csv"
+    people.write_text("id,age\n1,41\n2,170\n2,\n")
+    (tmp_path / "people.toml").write_text(
+        'unit = "id"\nrows_per_unit = 1\nbudget = { measure = "PureDP", epsilon = 1 }\n'
+        'columns.age = { type = "number", low = 0, high = 120 }\n'
+    )
+    shown = CliRunner().invoke(app, ["data", "check", str(people)])
+    assert shown.exit_code == 0, shown.output
+    assert shown.output.startswith("RAW DATA") and "above the highest bound, clamped: 1 (33 %)" in shown.output
+    said = msgspec.json.decode(CliRunner().invoke(app, ["data", "check", str(people), "--json"]).output)
+    assert "raw_data" in said and said["rows_dropped"] == 1
+    assert {path.name for path in tmp_path.iterdir()} == {"people.csv", "people.toml"}, "no ledger, no key, no report"
+
+
+def test_data_check_takes_the_declaration_from_a_configuration(tmp_path):
+    for name in ("people.csv", "march.csv"):
+        (tmp_path / name).write_text("id,age\n1,41\n")
+    table = (
+        'unit = "id"\nrows_per_unit = 1\nbudget = {{ measure = "PureDP", epsilon = 1 }}\n'
+        'columns.age = {{ type = "number", low = 0, high = {high} }}\nsource = "{source}"\n'
+    )
+    config = tmp_path / "counterpoint.toml"
+    one = "[tables.people]\n" + table.format(high=30, source="people.csv")
+    config.write_text(one)
+
+    def clamped(*more):
+        shown = CliRunner().invoke(app, ["data", "check", *more, "--config", str(config), "--json"])
+        return shown if shown.exit_code else msgspec.json.decode(shown.output)["columns"][1]["above"]
+
+    assert clamped(str(tmp_path / "people.csv")) == 1
+    assert clamped(str(tmp_path / "march.csv")) == 1, "the only table's declaration holds for next month's file, too"
+    config.write_text(one + "[tables.other]\n" + table.format(high=90, source="other.csv"))
+    assert clamped(str(tmp_path / "people.csv")) == 1
+    refused = clamped(str(tmp_path / "march.csv"))
+    assert refused.exit_code == 1 and "--name" in refused.output and "people, other" in refused.output
+    assert clamped(str(tmp_path / "march.csv"), "--name", "other") == 0

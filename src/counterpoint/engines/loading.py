@@ -20,6 +20,7 @@ CAST("a b" AS VARCHAR)
 None
 """
 
+from collections.abc import Mapping
 from math import ceil, floor
 
 from counterpoint.engines.dialect import Dialect
@@ -63,7 +64,7 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
     if isinstance(column, Whole) and (kind in WHOLE or kind == "VARCHAR"):
         return f"CAST({value} AS BIGINT)" if kind in SMALL else _whole(kind, value, dialect)
     if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
-        return _written(kind, value, dialect)
+        return written_value(kind, value, dialect)
     if isinstance(column, Date) and kind in {"DATE", "VARCHAR", "ENUM"} | TIMES:
         return stored_day(column, kind, value, dialect)
     if isinstance(column, Timestamp) and kind in {"VARCHAR", "ENUM"} | TIMES | ZONED:
@@ -75,7 +76,8 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
     return None
 
 
-def _written(kind: str, value: str, dialect: Dialect) -> str:
+def written_value(kind: str, value: str, dialect: Dialect) -> str:
+    """A value as a text; NULL for a text that is not UTF-8 and for a date outside the years 1 to 9999."""
     written = dialect.written(value)
     if kind == "VARCHAR":
         return dialect.readable.format(written)
@@ -148,7 +150,7 @@ def _from_double(column: Number, value: str, dialect: Dialect) -> str:
 
 
 def _truth(kind: str, value: str, dialect: Dialect) -> str:
-    lower = f"LOWER({_written(kind, value, dialect)})"
+    lower = f"LOWER({written_value(kind, value, dialect)})"
     return (
         f"CASE WHEN LENGTH({dialect.written(value)}) > 5 THEN NULL WHEN {lower} IN ('true', 't', '1') THEN TRUE "
         f"WHEN {lower} IN ('false', 'f', '0') THEN FALSE END"
@@ -157,7 +159,7 @@ def _truth(kind: str, value: str, dialect: Dialect) -> str:
 
 def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
     if column.kind == "text":
-        written = _written(kind, value, dialect)
+        written = written_value(kind, value, dialect)
         return (
             f"CASE WHEN {written} IN ({', '.join(dialect.literal(str(key)) for key in column.keys)}) THEN {written} END"
         )
@@ -169,12 +171,21 @@ def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
     return f"CASE WHEN {known} THEN CAST({_wide(kind, value, dialect)} AS BIGINT) END"
 
 
-def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool = False) -> str:
+def load(
+    declared: Declaration,
+    kinds: dict[str, str],
+    given: str,
+    dialect: Dialect,
+    *,
+    hashed: bool = False,
+    along: Mapping[str, str] = {},
+) -> str:
     """The query that converts every declared column to stored form, one row at a time, and computes the derived ones.
 
-    With `hashed`, it also returns a hash of each given row, independent of the declaration, as `g0` and `g1`.
+    With `hashed`, it also returns a hash of each given row, independent of the declaration, as `g0` and `g1`; beside
+    them it returns the expressions in `along`, by the names that they have there.
     """
-    query = _converted(declared, kinds, given, dialect, hashed=hashed)
+    query = _converted(declared, kinds, given, dialect, hashed=hashed, along=along)
     for place, computed in declared.derived:  # each may read those before it
         value = emit_term(computed.term, dialect).sql(dialect=dialect.name)
         value = dialect.written(value) if computed.column.kind == "text" else value
@@ -182,7 +193,15 @@ def load(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dial
     return query
 
 
-def _converted(declared: Declaration, kinds: dict[str, str], given: str, dialect: Dialect, *, hashed: bool) -> str:
+def _converted(
+    declared: Declaration,
+    kinds: dict[str, str],
+    given: str,
+    dialect: Dialect,
+    *,
+    hashed: bool,
+    along: Mapping[str, str],
+) -> str:
     columns = {}
     for i, named in enumerate(declared.columns):
         if isinstance(named.expression, str):
@@ -196,6 +215,7 @@ def _converted(declared: Declaration, kinds: dict[str, str], given: str, dialect
             )
         columns[f"c{i}"] = f"{read} AS c{i}"
     columns["u"] = f"{owner(declared, kinds, dialect)} AS u"
+    columns |= {name: f"{expression} AS {name}" for name, expression in along.items()}
     if not hashed:
         return f"SELECT {', '.join(columns.values())} FROM {given}"
     halves = [f"{_half('hash', start, dialect)} AS g{i}" for i, start in enumerate((1, 16))]

@@ -77,6 +77,24 @@ class Column(Tagged):
         """Every value that the column may hold, if the declaration lists them."""
         return None
 
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """The least and the largest stored value, if values beyond them are clamped.
+
+        >>> number(0, 10, step="0.5").bounds, text().bounds
+        ((0, 20), None)
+        """
+        return None
+
+    @property
+    def wider(self) -> "Column | None":
+        """The same declaration with bounds one step farther out, as far as there are such values; None without bounds.
+
+        >>> number(0, 10, step="0.5").wider
+        Number(low=-0.5, high=10.5, step=0.5)
+        """
+        return None
+
     @abstractmethod
     def describe(self) -> str:
         """The declaration in words."""
@@ -190,6 +208,17 @@ class Number(Column, Value, frozen=True):
     def farthest(self) -> int:
         """The most steps that a value is away from 0."""
         return max(-self.least, self.most)
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Both bounds in steps."""
+        return self.least, self.most
+
+    @property
+    def wider(self) -> "Number":
+        """Two steps more."""
+        least, most = max(self.least - 1, -WIDEST), min(self.most + 1, WIDEST)
+        return Number(least * self.step, most * self.step, self.step)
 
     def describe(self) -> str:
         """The bounds, the grid and the units."""

@@ -112,6 +112,17 @@ class Date(Column, Value, frozen=True):
         """The last day."""
         return Day.fromisoformat(self.high).toordinal() - _FIRST_DAY
 
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Both days."""
+        return self.least, self.most
+
+    @property
+    def wider(self) -> "Date":
+        """Two days more."""
+        first, last = 1 - _FIRST_DAY, Day.max.toordinal() - _FIRST_DAY
+        return Date(spelled(max(self.least - 1, first)), spelled(min(self.most + 1, last)))
+
     def describe(self) -> str:
         """The first and the last day."""
         return f"a date from {self.low} to {self.high}"
@@ -311,6 +322,18 @@ class Timestamp(Column, Value, frozen=True):
     def most(self) -> int:
         """The last instant, in microseconds."""
         return micros(_aware(self.high))
+
+    @property
+    def bounds(self) -> tuple[int, int]:
+        """Both instants."""
+        return self.least, self.most
+
+    @property
+    def wider(self) -> "Timestamp | None":
+        """Two microseconds more; None where the calendar or the years between the bounds leave no room."""
+        with suppress(InvalidParameter, OverflowError):
+            return Timestamp(self.spelled(self.least - 1), self.spelled(self.most + 1), self.zone)
+        return None
 
     def describe(self) -> str:
         """The bounds and the zone."""

@@ -7,6 +7,7 @@ optional extra.
 1
 """
 
+import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -91,6 +92,34 @@ def revoke(
             raise unknown(session)
         whole.revoke(found)
         typer.echo(f"{session} is revoked; {whole.loss!r} stays charged")
+
+
+data = typer.Typer(name="data", help="Look after the data of the tables that are served.", no_args_is_help=True)
+
+
+@data.command("check")
+def check_data(
+    file: str = typer.Argument(help="A .parquet or .csv file, or a postgresql:// URL."),
+    config: Config = None,
+    name: str | None = typer.Option(None, help="The table of the configuration whose declaration holds for the file."),
+    json: bool = typer.Option(False, "--json", help="Print the report as JSON."),
+) -> None:
+    """Show the custodian what a declaration makes of a file: RAW DATA, never for analysts. Nothing is served or kept.
+
+    Without --config, the declaration is in a .toml file beside the file.
+    """
+    from counterpoint.errors import CustodianWarning  # noqa: PLC0415 - imported only where it is used
+    from counterpoint.service import config as config_file  # noqa: PLC0415
+
+    with explained(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", CustodianWarning)  # the report says the same, and more
+        if config is None:
+            declared = config_file.declared_beside(f"data={file}")[1]
+        else:
+            declared = config_file.read_file(config).table_of(file, name)
+        with declared.bind(lambda: None, Path()) as table:
+            report = table.check()
+        typer.echo(msgspec.json.encode(report.plain()).decode() if json else str(report))
 
 
 keys = typer.Typer(name="keys", help="Look after the principals of a ledger and their keys.", no_args_is_help=True)

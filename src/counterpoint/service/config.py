@@ -167,7 +167,7 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
         """The filter of the budget."""
         return cp.Filter(decode_loss(self.budget), by=self.by)  # type: ignore[arg-type]  # checked by Filter
 
-    def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
+    def bind(self, key: Callable[[], bytes | None], folder: Path) -> Source:
         """The source. `key` makes the keyed fingerprint by which a ledger knows a table again."""
         raise NotImplementedError
 
@@ -183,9 +183,9 @@ class TableFields(DataFields, frozen=True, kw_only=True):
     relation: str | None = None
     unit_type: UnitType | list[UnitType] | None = None
 
-    def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
+    def bind(self, key: Callable[[], bytes | None], folder: Path) -> cp.Table:
         """Read the rows; a file that is not there is an error of the configuration."""
-        in_database = self.source.startswith(("postgresql://", "postgres://"))
+        in_database = is_database(self.source)
         path = folder / self.source
         if not in_database and not path.exists():
             raise InvalidParameter(f"there is no file {str(path)!r} to read a table from")
@@ -201,6 +201,15 @@ class TableFields(DataFields, frozen=True, kw_only=True):
         )
 
 
+def is_database(source: str) -> bool:
+    """Whether a source is a database, and not a file.
+
+    >>> is_database("postgresql://db.example/people"), is_database("people.csv")
+    (True, False)
+    """
+    return source.startswith(("postgresql://", "postgres://"))
+
+
 class StreamFields(DataFields, frozen=True, kw_only=True):
     """A stream that producers append to: numbers up to a bound, or records of declared fields."""
 
@@ -212,7 +221,7 @@ class StreamFields(DataFields, frozen=True, kw_only=True):
     neighbours: str = "replace"
     unit_type: UnitType | None = None
 
-    def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
+    def bind(self, key: Callable[[], bytes | None], folder: Path) -> Source:
         """An empty stream: the ledger keeps what has arrived."""
         fields = None if self.fields is None else {name: one.declared() for name, one in self.fields.items()}
         return cp.Stream(
@@ -237,7 +246,7 @@ class LiveFields(DataFields, frozen=True, kw_only=True):
     updates_per_unit: int | None = None
     unit_type: UnitType | None = None
 
-    def bind(self, key: Callable[[], bytes], folder: Path) -> Source:
+    def bind(self, key: Callable[[], bytes | None], folder: Path) -> Source:
         """An empty table: the ledger keeps what has arrived."""
         return cp.LiveTable(
             self.unit,
@@ -282,6 +291,24 @@ class Settings(ConfigFields, frozen=True):
                 raise InvalidParameter(f"two data sets are called {min(twice)!r}; give each a name of its own")
             found |= kind
         return found
+
+    def table_of(self, file: str, name: str | None = None) -> TableFields:
+        """The declaration of the table of this name, or the one that reads this file, for this file.
+
+        >>> Settings(tables={"people": demo()}).table_of("next.parquet").source.endswith("next.parquet")
+        True
+        """
+        where = file if is_database(file) else str(Path(file).absolute())
+        own = [table for table in self.tables.values() if str(Path(self.folder).absolute() / table.source) == where]
+        found = list(self.tables.values()) if not own and len(self.tables) == 1 else own
+        if name is not None:
+            found = [table for known, table in self.tables.items() if known == name]
+        if len(found) != 1:
+            raise InvalidParameter(
+                f"the configuration does not say which table {file!r} is: choose one with --name, among "
+                f"{', '.join(self.tables) or 'none'}"
+            )
+        return msgspec.structs.replace(found[0], source=where)
 
     @property
     def place(self) -> Durable:

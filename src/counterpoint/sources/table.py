@@ -31,12 +31,12 @@ from msgspec.structs import replace
 
 from counterpoint.display.progress import working
 from counterpoint.encoding import Plain, digest
-from counterpoint.engines import loading, sampling
+from counterpoint.engines import loading, sampling, survey
 from counterpoint.engines.catalogue import offered
 from counterpoint.engines.duckdb import EmbeddedEngine
 from counterpoint.engines.engine import BindOptions, Offer, SqlEngine, closed, memory_limit, unreadable
 from counterpoint.engines.unit_key_sql import schema_type
-from counterpoint.errors import DataFailed, InvalidParameter, InvalidRequest, NotCovered, shown
+from counterpoint.errors import DataFailed, InvalidParameter, InvalidRequest, NotAllowed, NotCovered, shown
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.relations import OneWay, Relation, Steps
 from counterpoint.privacy.samples import Sample
@@ -55,6 +55,8 @@ from counterpoint.schema.expressions.evaluate import StoredRow
 from counterpoint.schema.expressions.tree import And, Condition, In
 from counterpoint.schema.unit_keys import UnitType, checked_unit_types, declared_in
 from counterpoint.schema.units import EachRow, of_table, protected, unit_columns
+from counterpoint.sources import report
+from counterpoint.sources.report import Report
 from counterpoint.sources.synthetic import made_up_rows
 
 _T = TypeVar("_T")
@@ -75,6 +77,8 @@ class _Bound(NamedTuple):
     """A digest of the given rows, which must stay secret: it confirms guesses. None without a key."""
     owner: Owner
     made_up: bool = False
+    report: Report | None = None
+    """What became of the given rows: raw data, for the custodian alone. None if it could not be computed."""
 
 
 class _Limits(NamedTuple):
@@ -149,6 +153,8 @@ class Table(Source):
             offer.close()
             raise
         self._set_view(bound, "bound", None, _Limits(most))
+        if bound.report is not None:
+            report.warn(bound.report)
 
     def _set_view(
         self,
@@ -262,6 +268,31 @@ class Table(Source):
         guarantee = of_table(declared.unit, declared.rows_per_unit, declared.neighbours)
         left_out = [f"{name}: {undeclared_words(name, kind)}" for name, kind in self._bound.left_out.items()]
         return "\n".join((guarantee.paragraph, "", declared.describe(), *left_out))
+
+    def check(self) -> Report:
+        """The custodian's report on the given rows: **raw data, never for analysts**.
+
+        How many rows and units there are, what the cap drops, and of each column how many values are missing, cannot be
+        read, were clamped or are not among the declared keys; with suggestions. It was counted by the engine while the
+        table was bound, and is about the whole table, also for a part of it.
+
+        >>> import duckdb
+        >>> import counterpoint as cp
+        >>> values = "(1, 41, 'CA'), (2, 170, 'ca'), (2, NULL, 'NY')"
+        >>> rows = duckdb.sql(f"SELECT * FROM (VALUES {values}) AS people(id, age, state)")
+        >>> keys = {"age": cp.number(0, 120), "state": cp.category(["CA", "NY"])}
+        >>> report = cp.Table(rows, unit="id", rows_per_unit=1, columns=keys).check()
+        >>> report.rows, report.units, report.rows_dropped
+        (3, 2, 1)
+        >>> [(column.name, column.missing, column.above, column.undeclared) for column in report.columns]
+        [('id', 0, 0, 0), ('age', 1, 1, 0), ('state', 0, 0, 1)]
+        """
+        self._check_open()
+        found = self._bound.report
+        if found is None:
+            rows = "its rows are made up" if self.made_up else "the engine failed to count what was given"
+            raise NotAllowed(f"there is no report on this table: {rows}")
+        return found
 
     @property
     def relation(self) -> Relation:
@@ -511,11 +542,14 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     """Load the data, cap the rows of each unit, and fingerprint the result."""
     facts = digest(declared)
     order = facts if key is None else hmac.digest(key, b"order" + facts, sha256)
-    load = loading.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
+    load = survey.load(declared, offer.kinds, "given", offer.dialect, hashed=key is not None)
     loaded = "bound" if declared.unit is None else "loaded"
     engine = offer.take(load, loaded)
     conformance.check(engine)
     given = None if key is None else _sums(engine.run(loading.given(loaded)))
+    found = None
+    with suppress(DataFailed):  # a report that cannot be computed must not decide whether the table is bound
+        found = report.compute(engine, declared, offer.kinds, loaded)
     if declared.unit is not None:
         engine.create("heavy", loading.heavy(declared, "loaded"))
         engine.create("bound", loading.capped(declared, "loaded", "heavy", order.hex(), engine.dialect))
@@ -530,7 +564,7 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     rows = None if given is None else digest("rows", *map(str, given))
     asked = {named.name for named in declared.columns}
     left_out = {name: kind for name, kind in offer.kinds.items() if name not in asked}
-    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, _owner())
+    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, _owner(), report=found)
 
 
 def _owner() -> Owner:

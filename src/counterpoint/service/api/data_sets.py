@@ -63,6 +63,20 @@ def described(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     return {"data_set": name, "description": str(registry.data_set(name).source.describe())}
 
 
+@get(
+    "/{name:str}/report",
+    summary="The custodian's report: raw data",
+    guards=[for_roles(Role.CUSTODIAN)],
+    sync_to_thread=True,
+)
+def reported(registry: TheRegistry, name: InPath) -> Json:
+    """What became of the given values: raw data, for custodians alone. No cache may keep it."""
+    table = registry.data_set(name).source
+    if not isinstance(table, cp.Table):
+        raise InvalidRequest(f"{name} is not a table: there is a report on what a table was bound from")
+    return {"data_set": name, **table.check().plain()}
+
+
 @get("/{name:str}/grants", summary="Who was granted what", guards=[for_roles(*READERS)], sync_to_thread=True)
 def granted(registry: TheRegistry, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """Every grant, with how much of it is used, in pages; `Link` names the next."""
@@ -224,5 +238,19 @@ def _must_see(registry: Registry, who: Principal, name: str) -> None:
 
 ROUTES = Router(
     "/v1/data-sets",
-    route_handlers=[listed, described, granted, grant, revoke, recount, reopen, append, put, remove, verify, record],
+    route_handlers=[
+        listed,
+        described,
+        reported,
+        granted,
+        grant,
+        revoke,
+        recount,
+        reopen,
+        append,
+        put,
+        remove,
+        verify,
+        record,
+    ],
 )
