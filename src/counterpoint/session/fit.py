@@ -1,25 +1,21 @@
-"""Fit a mechanism to data, decide acceptance once, explain refusals.
+"""What a session launches: a mechanism fitted to what is public about the data; or the words of why it is not launched.
 
-What a session launches: a mechanism, fitted to what is public about the data, that can receive what the data sends.
+`launchable` and `answering` decide once, before any transaction, what a mechanism costs, how what it sees differs
+between neighbours, and whether it accepts the ask of a question: the `Fit` that they return is what everything after
+them works with. A mechanism takes what its maker left open from the source's relation and dimensions
+(`Mechanism.fitted`), and from how far a count of its rows moves (`for_counts`). One that takes updates of another shape
+than the source's would silently follow nothing: it is refused, before anything is paid.
 
-A mechanism takes what its maker left open from the source's relation and dimensions (`Mechanism.fitted`), and from how
-far a count of its rows moves (`for_counts`). One that
-takes updates of another shape than the source's would silently follow nothing: it is refused, before anything is paid.
+Whether an ask is accepted is the mechanism's decision (`accepts`). `explained` finds out why one was not, by asking it
+about messages that differ in one public fact: no request, a request, a single number, a smaller sensitivity.
 
->>> from counterpoint import Counter, Stream
+>>> from counterpoint import Counter, Stream, total
 >>> launchable(Counter(epsilon=1), Stream(bound=1)).claim.loss
 PureDP(1)
 >>> launchable(Counter(epsilon=1, width=3), Stream(bound=1, dimensions=4))
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidRequest: this counts vectors of 3 numbers, and items of this source are vectors of 4 ...
-
-Why a mechanism does not accept an ask, in words that say what it would accept. Public facts only.
-
-Whether a message is accepted is the mechanism's to say (`accepts`); what a person got wrong is found out by asking it
-about messages that differ in one public fact: no request, a request, a single number, a smaller sensitivity.
-
->>> from counterpoint import Counter, Stream, total
 >>> explained(Counter(epsilon=1), None, Stream().prepare(total()))
 'Counter follows the data by itself: ask() it without a request; nothing was charged or changed'
 """

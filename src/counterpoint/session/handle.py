@@ -1,22 +1,15 @@
-"""Handle and Quote.
+"""The analyst's end of one launched mechanism, and the quote of one that is not launched yet.
 
-A handle: the analyst's end of one launched mechanism.
-
-Asking through it costs nothing more; handles of one session may be asked in any order, and each is found again by its
-path after a restart.
-
->>> import counterpoint as cp
->>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
->>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
->>> noisy.path, session.at(noisy.path).mechanism == noisy.mechanism
-((0,), True)
-
-A quote: what a launch would cost, by the very code that would admit it.
+Asking through a handle costs nothing more. The handles of one session may be asked in any order, and each is found
+again by its path after a restart. A quote comes from the code that would admit the launch.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
 >>> session.would_cost(cp.Laplace(epsilon=0.4))
 Quote(cost=PureDP(0.4), after=PureDP(0.4), mechanism=Laplace(0.4))
+>>> noisy = session.launch(cp.Laplace(epsilon=0.4, asks=2))
+>>> noisy.path, session.at(noisy.path).mechanism == noisy.mechanism
+((0,), True)
 """
 
 from collections.abc import Mapping

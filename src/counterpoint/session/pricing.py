@@ -1,25 +1,17 @@
-"""Which mechanism, at which price; the least price for an error.
-
-Which mechanism answers a question, at which price: by a loss, or by the error that is wanted. Public facts only.
+"""Which mechanism answers a question, and at which price, by public facts alone.
 
 With a loss, it is the mechanism whose stated error is least (`offered`). With an error, it is the cheapest mechanism
-that keeps it: for Laplace, for rounded normal and for discrete Gaussian noise the least parameter is searched for, to
-four digits (`keeping`), and for a choice that of both kinds of noisy maximum; which of them lowers a session's budget
-least is for its rule to say (`questions.py`).
+that keeps it (`keeping`): for Laplace, rounded normal and discrete Gaussian noise, and for both kinds of noisy maximum,
+the least parameter of four digits is searched for (`reaching`). Whether a parameter keeps the error is decided by the
+mechanism's own `answer_error`, the exact law of its noise. The search starts where that law, computed in floats, puts
+the parameter: a start that is off costs time, not correctness. Which of the candidates lowers a session's budget least
+is for its rule to say (`cheapest` in `ledger/commands.py`).
 
 >>> from counterpoint import Stream, total
 >>> stream = Stream(bound=1)
 >>> visits = stream.prepare(total())
 >>> [fit.mechanism for fit in offered(visits, PureDP(1), stream.relation)], keeping(visits, error=30)[0]
 ([Laplace(1)], Laplace(0.09819))
-
-The price of an error: for each mechanism, the least parameter of four digits that keeps it.
-
-Whether a parameter keeps an error is decided by the mechanism's own `answer_error`, the exact law of its noise. The
-search starts where that law, computed in floats, puts the parameter: a start that is off costs time, not correctness.
-
->>> from counterpoint import Stream, total
->>> visits = Stream(bound=1).prepare(total())
 >>> reaching(visits, steps=30)
 (Laplace(0.09819), Gaussian(mu=0.06427), Gaussian(rho=0.002065))
 """

@@ -1,39 +1,22 @@
-"""SessionScope: ledger, path, source, principal as one value; bound to a ledger; what can be read of it; rehearsals.
+"""What a session reads from its ledger, how it is bound to one, and its rehearsal. Reading changes nothing.
 
-What can be read of a session: what was lost, by which theorem, what is left, what was done. Reading changes nothing.
+A session reads what was lost and by which theorem, what is left, and what was done. A reading at a distance composes
+the launches one by one (theory, Groups): its own, and those in what it delegated, since a delegated session is a
+filter, whose refusals only restrict the analyst. A partition counts as one launch with the claim that was charged for it: at
+distance d, d units reach up to d k parts, each perhaps at distance 1, so k launches of the group loss of a part would
+be too few. So does a session on a sample: its claim is amplified, its launches are not.
+
+A rehearsal is a session in memory over rows that are drawn from the declaration alone. It has the rule of the session
+that it rehearses and begins with a copy of its account, so that it refuses what the real one would refuse. Nothing of
+the real data is read, nothing is written to the real ledger, and its answers say that they are made up.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
 >>> session.loss, session.remaining.epsilon, [fact.kind for fact in session.history]
 (PureDP(0), 1, ['open'])
-
-The launches that a session counts: its own, and those in what it delegated.
-
-A reading at a distance composes launches one by one (theory, Groups). A delegated session is a filter, whose refusals
-only restrict the analyst, so that its launches count as if they had been made in the session itself. A partition counts
-as one launch with the claim that was charged for it: at distance d, d units reach up to d k parts, each perhaps at
-distance 1, so k launches of the group loss of a part would be too few. So does a session on a sample: its claim is
-amplified, its launches are not.
-
->>> from counterpoint import Laplace, PureDP, Session, Stream
->>> session = Session(Stream(bound=1), within=PureDP(1))
->>> _ = session.delegate(PureDP(0.5)).launch(Laplace(0.2))
+>>> _ = session.delegate(cp.PureDP(0.5)).launch(cp.Laplace(0.2))
 >>> [claim.loss for claim in launched_claims(session._engine, ())]
 [PureDP(0.2)]
-
-How a session comes by its record: a ledger in memory, or one that lasts and must be about the same data.
-
->>> type(ledger_of(None, "session")).__name__
-'MemoryLedger'
-
-Rehearsals: the same calls and the same refusals on made-up rows, before any budget is spent.
-
-A rehearsal is a session in memory over rows that are drawn from the declaration alone. It has the rule of the session
-that it rehearses and begins with a copy of its account, so that it refuses what the real one would refuse; what is
-launched in it is charged to that copy. Nothing of the real data is read, and nothing is written to the real ledger.
-Its answers say that they are made up.
-
->>> import counterpoint as cp
 >>> ages = {"age": cp.number(0, 120)}
 >>> people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, columns=ages)
 >>> session = cp.Session(people, within=cp.PureDP(1))

@@ -1,20 +1,15 @@
-"""Sessions inside sessions: delegated, granted, and the parts of a partition.
+"""Sessions inside a session: delegated, granted to a principal, and the parts of a partition.
 
-What a session delegates, and to whom: a rule with a bound, charged at once; a grant is delegated to a principal.
-
->>> from counterpoint import PureDP
->>> delegated_rule(PureDP(1), None)
-Filter(PureDP(1))
-
-The parts of a session's data: sessions of their own, made on demand, all of them for the price of k.
-
-See Henzinger et al. 2024, sec. 5.
-
-A part is named by a value of the column or field that the data is cut by, and never read off the data. Which parts of a
-table one unit reaches is fixed, and every measure is covered (Henzinger et al. 2024, Cor 5.15); on a stream pure losses
-are (Cor 5.5), and approximate ones with a total for all deltas (Thm 5.4). The session's rule counts k launches.
+A delegated session has a rule of its own with a bound, which is charged at once; a grant is delegated to a principal.
+A partition has a session for each part of the data, made on demand, all of them for the price of k
+(Henzinger et al. 2024, sec. 5). A part is named by a value of the column or field that the data is cut by, never read
+off the data. Which parts of a table one unit reaches is fixed, and every measure is covered (Cor 5.15); on a stream
+pure losses are (Cor 5.5), and approximate ones with a total for all deltas (Thm 5.4). The session's rule counts k
+launches.
 
 >>> import counterpoint as cp
+>>> delegated_rule(cp.PureDP(1), None)
+Filter(PureDP(1))
 >>> visits = cp.Stream(fields={"page": cp.text()}, neighbours="add-or-remove")
 >>> parts = cp.Session(visits, within=cp.PureDP(1)).partition("page", within=cp.PureDP(0.5))
 >>> home = parts["home"].launch(cp.Counter(epsilon=0.5))

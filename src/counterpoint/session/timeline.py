@@ -1,10 +1,8 @@
-"""A session as a timeline, and how it shows itself.
+"""A session as a timeline, and the table in which a terminal and a notebook show it. Public facts only.
 
-A session as a timeline: what its history says, in order, and what each launch added to the loss. Public facts only.
-
-The axis is the order of events, or the times that the recording process gave them. Where a rule is not a sum, a step is
-the increase that the launch caused when it was admitted. A part of a partition has no lane of its own: what is launched
-in it has.
+The timeline is what the history says, in order, and what each launch added to the loss. Its axis is the order of
+events, or the times that the recording process gave them. Where a rule is not a sum, a step is the increase that the
+launch caused when it was admitted. A part of a partition has no lane of its own; each launch in it has.
 
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
@@ -17,18 +15,9 @@ in it has.
 session    ε 0.4 of 1 lost, 0.6 left  ████░░░░░░
 loss       ▃▃
 1 Laplace  ●┼   0.4
-
-How a session shows itself: in a terminal (rich) and in a notebook (HTML). Public facts only.
-
->>> from counterpoint import PureDP, Session, Stream
->>> session = Session(Stream(bound=1), within=PureDP(1))
->>> colleague = session.delegate(PureDP(0.25))
->>> for name, value in summary(session):
-...     print(f"{name}: {value}")
-budget: PureDP(1)
-lost: PureDP(0.25)
-would fit: PureDP(0.75), such as Laplace(epsilon=0.75)
-delegated: PureDP(0.25), of which PureDP(0) is used; the rest stays reserved
+>>> colleague = session.delegate(cp.PureDP(0.25))
+>>> dict(summary(session))["delegated"]
+'PureDP(0.25), of which PureDP(0) is used; the rest stays reserved'
 """
 
 from collections import Counter, defaultdict
