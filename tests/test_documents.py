@@ -49,3 +49,11 @@ def test_code_on_the_pages_is_at_most_88_characters_wide():
         if len(line) > 88 and (line.startswith((">>> ", "... ")) or ">>> " not in block)
     ]
     assert not wide
+
+
+def test_every_file_that_a_text_names_is_there():
+    files = {path.name for room in ("src", "tests", "docs", "bench", "peers") for path in (ROOT / room).rglob("*.py")}
+    texts = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), *ROOT.glob("*.md")]
+    named = [(path, re.findall(r"\b[a-z_]+\.py\b", path.read_text(encoding="utf-8"))) for path in texts]
+    assert sum(len(names) for _, names in named) > 100
+    assert [f"{path.relative_to(ROOT)}: {name}" for path, names in named for name in names if name not in files] == []

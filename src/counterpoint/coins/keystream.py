@@ -1,20 +1,17 @@
-"""ChaCha20 keystream, and fresh bytes of the operating system.
+"""A ChaCha20 keystream for the noise of mechanisms, and fresh bytes of the operating system for seeds, nonces and ids.
 
-A ChaCha20 keystream: the one place where the randomness of draws enters, and the only one that holds its key.
-
-The stream is keyed by the operating system or, for replay, by a 32-byte seed. No two readers ever receive the
-same bytes: threads take turns, a forked child of an unseeded stream takes a new key, and that of a seeded one
-is refused, as it would repeat its parent's noise with the old key and replay nothing with a new one. A key
-serves at most `SPAN` bytes, far below the 2^38 where ChaCha20's block counter wraps (RFC 8439, 2.3).
+The randomness of every draw enters here, and only a `Keystream` holds its key. The stream is keyed by the operating
+system or, for replay, by a 32-byte seed. No two readers ever receive the same bytes: threads take turns, a forked child
+of an unseeded stream takes a new key, and that of a seeded one is refused, as it would repeat its parent's noise with
+the old key and replay nothing with a new one. A key serves at most `SPAN` bytes, far below the 2^38 where ChaCha20's
+block counter wraps (RFC 8439, 2.3).
 
 >>> Keystream(bytes(32)).octets(8).hex()
 '76b8e0ada0f13d90'
 
-Fresh random bytes of the operating system, for seeds, nonces and ids, fetched for several of them at a time.
-
-`os.urandom` releases the interpreter lock at every call. An ask makes five such calls, and with many threads it would
-wait longer for the lock than it computes. No byte is handed out twice: not to two threads, and not to a forked process,
-which fetches its own.
+`fresh` fetches the bytes of several ids at a time. `os.urandom` releases the interpreter lock at every call. An ask
+makes five such calls, and with many threads it would wait longer for the lock than it computes. No byte is handed out
+twice: not to two threads, and not to a forked process, which fetches its own.
 
 >>> len(fresh(12)), fresh(32) != fresh(32)
 (12, True)

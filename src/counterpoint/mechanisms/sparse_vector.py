@@ -1,6 +1,4 @@
-"""SparseVector and AboveThreshold.
-
-Sparse vector: which of endlessly many values reach a threshold, paid for only by the few that do (Lyu et al. 2017).
+"""Sparse vector: which of endlessly many values reach a threshold, paid for only by the few that do (Lyu et al. 2017).
 
 One noise tau on the threshold is drawn at the start and never again; each ask compares its value, with fresh noise nu,
 with the noisy threshold, and answers True for a hit. After `hits` hits it halts; misses are free, however many.
@@ -25,10 +23,9 @@ The same moves leave v + nu - tau as it was at every hit, so that the gap betwee
 released as well, free of charge (Ding et al. 2019, sec. 6): `release="gap"`. The value itself must not be released
 with the noise it was compared with; it takes fresh noise, and its own charge: `release="value"`.
 
-How a sparse vector's loss is spread over the noise on its threshold and the noise on its values.
-
-Let tau have scale D/e1, drawn once, and let each value's noise nu change its odds by at most e^b when it moves by what
-a hit moves it in the proof of `sparse_vector`: 2D, or D if all values move the same way. With c hits:
+How its loss is spread over the noise on the threshold and the noise on the values. Let tau have scale D/e1, drawn once,
+and let each value's noise nu change its odds by at most e^b when it moves by what a hit moves it in the proof above:
+2D, or D if all values move the same way. With c hits:
 
 - pure: e1 + c b (that proof). The noise of a comparison is least at e1 : c b = 1 : (2c)^(2/3), or 1 : c^(2/3);
 - zCDP: e1 tanh(e1/2) + c b (1 - e^-b), so about e1^2/2 + c b^2: it grows with the number of hits, not with its square.

@@ -151,7 +151,7 @@ class NoisyThreshold(Mechanism):
         A hit then has a value of at least threshold - alpha, a miss one below threshold + alpha, both on the grid of
         the values. Given tau, an answer is wrong by more with at most P[nu > alpha - |tau|], on whichever side of the
         threshold its value lies, even if it was chosen by what earlier answers say about tau; what all of them have is
-        the mean of that over tau (`comparison_tails`). A single ask knows nothing of tau: P[nu - tau > alpha].
+        the mean of that over tau (theory, Composites). A single ask knows nothing of tau: P[nu - tau > alpha].
 
         >>> from counterpoint import SparseVector
         >>> SparseVector(epsilon=1, threshold=0).error(0.95, asks=100)

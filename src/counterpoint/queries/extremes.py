@@ -1,6 +1,4 @@
-"""minimum, maximum, bounds, top.
-
-The smallest and the largest value of a column, and both as bounds: chosen by their rank among the rows.
+"""The smallest and the largest value of a column, both as bounds, and the most frequent keys: `minimum` to `top`.
 
 One row decides what the smallest value is, so no private answer can be near it. What can be is a value at a small rank
 r. Of the ascending candidates c_1, c_2, ... let b_i be the number of rows below c_i. The row of rank r lies between c_i
@@ -23,11 +21,10 @@ Extreme(column='age', end='low')
 >>> bounds("delay").end
 'both'
 
-The most frequent keys of a column, or of several columns together.
-
-It is a histogram whose counts are not released: `NoisyMax` chooses the largest k of them, one after the other, and only
-their names come out. The keys are given or declared; keys that are not public are selected first, by `keys`. From noisy
-counts that were released already, the largest can be read off at no further cost.
+`top` chooses the most frequent keys of a column, or of several columns together. It is a histogram whose counts are not
+released: `NoisyMax` chooses the largest k of them, one after the other, and only their names come out. The keys are
+given or declared; keys that are not public are selected first, by `keys`. From noisy counts that were released already,
+the largest can be read off at no further cost.
 
 >>> top("dest", 5, keys=["ATL", "BOS", "ORD", "LAX", "SFO", "MIA"]).k
 5

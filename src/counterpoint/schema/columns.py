@@ -1,6 +1,4 @@
-"""Column kinds, their bounds and stored form.
-
-Columns: what a custodian declares about each one, and how its values are stored.
+"""Columns: what a custodian declares about each one, and how its values are stored.
 
 When a table is bound, every number is converted once to a fixed-point grid: clamped into [low, high], rounded to the
 nearest multiple of `step` and stored as an integer count of steps. Every later sum is then a sum of integers. The
@@ -16,7 +14,7 @@ conversion is a total function of one value, so no row changes how another is co
 >>> age.least, age.most, number(0, 1, step="0.01").most
 (0, 120, 100)
 
-Columns that were not declared: their public type, and what to declare before requests can use them fully.
+Of a column that was not declared only its type is public; a description says what to declare for more.
 
 >>> undeclared_words("delay", "DOUBLE")
 "undeclared, of type DOUBLE: declare columns={'delay': cp.number(low, high)} to ask about it"

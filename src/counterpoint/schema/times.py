@@ -1,51 +1,45 @@
-"""Date and timestamp columns, and time zones.
+"""Columns of dates and of timestamps, and what a wall clock means in a time zone.
 
-Dates: a column of days between two public bounds, stored as whole numbers of days since 1970-01-01.
+**Dates** are stored as whole numbers of days since 1970-01-01, between two public bounds. A day outside the bounds (an
+infinite date too) becomes the nearer bound; a value that is not a date of the years 1 to 9999, written as YYYY-MM-DD,
+is missing. Write dates the same way in a `where`, and as keys, edges and candidates. Dates can be compared, counted and
+ranked, but not added up.
 
-A day outside the bounds (an infinite date too) becomes the nearer bound; a value that is not a date of the years 1 to
-9999, written as YYYY-MM-DD, is missing. Write dates the same way in a `where`, and as keys, edges and candidates. Dates
-can be compared, counted and ranked, but not added up.
-
->>> from counterpoint.schema.times import date
 >>> joined = date("2020-01-01", "2029-12-31")
 >>> joined.describe(), joined.key("2020-02-29"), joined.spelled(18321)
 ('a date from 2020-01-01 to 2029-12-31', 18321, '2020-02-29')
 
-Timestamps: a column of instants between two public bounds, with a zone whose wall clock people read.
-
-An instant is stored exactly, as a whole number of microseconds since 1970-01-01 in UTC (nanoseconds are rounded down).
-Values with a zone or an offset are instants already; values without one are wall times of the declared zone (see
-`zones` for those that happen twice or never). A value beyond the bounds becomes the nearer bound; a text that is not
-written as in 2013-03-10T02:30:00-05:00 is missing. Instants can be compared and counted by key, not added up.
+**Timestamps** are instants between two public bounds, with a zone whose wall clock people read. An instant is stored
+exactly, as a whole number of microseconds since 1970-01-01 in UTC (nanoseconds are rounded down). Values with a zone or
+an offset are instants already; values without one are wall times of the declared zone. A value beyond the bounds
+becomes the nearer bound; a text that is not written as in 2013-03-10T02:30:00-05:00 is missing. Instants can be
+compared and counted by key, not added up.
 
 Write them the same way in a `where` and as keys; without an offset they mean the declared zone's wall clock, and a wall
 time that happens twice or never is refused.
 
->>> from counterpoint.schema.times import timestamp
 >>> departed = timestamp("2013-01-01", "2014-01-01", zone="America/New_York")
 >>> departed.describe()
 'an instant from 2013-01-01T00:00:00-05:00 to 2014-01-01T00:00:00-05:00 in America/New_York'
 >>> departed.key("2013-07-01 12:00"), departed.spelled(1372694400000000)
 (1372694400000000, '2013-07-01T12:00:00-04:00')
 
-Time zones: which instant a wall clock means, by the tz database (`zoneinfo`).
-
-A zone is an offset from UTC that changes at certain instants. Where the clock is set back, a wall time happens twice;
-where it is set forward, some never happen. Data is read by one total rule, that of PEP 495 with fold=0: the offset that
-held before the change still applies, up to the later of the two wall times of the change. So a wall time that happens
-twice is its first instant, and one that never happens is read on the old clock, as if it had not been changed yet.
-Engines differ in this, so none is asked: the changes within the declared bounds are written into the query.
+**Time zones** say which instant a wall clock means, by the tz database (`zoneinfo`). A zone is an offset from UTC that
+changes at certain instants. Where the clock is set back, a wall time happens twice; where it is set forward, some never
+happen. Data is read by one total rule, that of PEP 495 with fold=0: the offset that held before the change still
+applies, up to the later of the two wall times of the change. So a wall time that happens twice is its first instant,
+and one that never happens is read on the old clock, as if it had not been changed yet. Engines differ in this, so none
+is asked: the changes within the declared bounds are written into the query.
 
 >>> new_york = zone("America/New_York")
 >>> changes = changes_of("America/New_York", 1362000000, 1384000000)
 >>> [(instant_of(at, new_york), before, after) for at, before, after in changes]
 [('2013-03-10T03:00:00-04:00', -18000, -14400), ('2013-11-03T01:00:00-05:00', -14400, -18000)]
 
-Times of numpy, which counts years to attoseconds in 64 bits: as exact microseconds, far beyond Python's calendar.
-
-Numpy's own conversions wrap around where 64 bits do not hold the result, and a time in the year 146,138,514,283 would
-become one of 2013. Here all is computed in Python's integers, so that a time beyond the bounds of a column is clamped
-like any other value.
+**Times of numpy**, which counts years to attoseconds in 64 bits, become exact microseconds, far beyond Python's
+calendar. Numpy's own conversions wrap around where 64 bits do not hold the result, and a time in the year
+146,138,514,283 would become one of 2013. Here all is computed in Python's integers, so that a time beyond the bounds of
+a column is clamped like any other value.
 
 >>> [wall_micros(time) for time in (np.datetime64("1970-01-02"), np.datetime64(-1, "ns"), np.datetime64(2**62, "Y"))]
 [86400000000, -1, 145530754322584195571932800000000]

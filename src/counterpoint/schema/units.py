@@ -1,9 +1,8 @@
-"""Unit, cap on rows, or each row; the canonical unit key; the guarantee in words.
+"""What a table protects, as its custodian declares it, and the guarantee in words that need no mathematics.
 
-What a table protects: a unit with a cap on its rows, or each row by itself. It is said, never guessed.
-
-A unit is a value of one column, or a combination of values of several, as in ["hospital", "patient"] where each
-hospital numbers its own patients. A row in which one of them is missing has no unit.
+Protected is a unit with a cap on its rows, or each row by itself. A unit is a value of one column, or a combination of
+values of several, as in ["hospital", "patient"] where each hospital numbers its own patients. A row in which one of
+them is missing has no unit.
 
 A silent cap would change what is measured (of 336,776 flights of 4,043 planes, 4,043 would count), and a row is not a
 person: both must be the custodian's own words.
@@ -15,10 +14,8 @@ Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: say how many rows of one 'person' count, as in rows_per_unit=10: further rows ...
 
-What a source guarantees, in words that need no mathematics: who is protected, against what, what is public, what is
-capped.
-
-All sentences are here. Every kind of source says the same things in the same order, and none of them depends on data.
+All sentences of the guarantee are here: who is protected, against what, what is public, what is capped. Every kind of
+source says the same things in the same order, and none of them depends on data.
 
 >>> print(of_table("patient", 2, "add-or-remove").paragraph)
 Protected is everything about one patient (user level). Whatever analysts see would be nearly as

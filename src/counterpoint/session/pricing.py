@@ -140,7 +140,7 @@ def keeping(
     simultaneous: bool = False,
     in_rows: bool = False,
 ) -> Mechanisms:
-    """The mechanisms that answer this request, each at the least price that keeps this error (`reaching.py`)."""
+    """The mechanisms that answer this request, each at the least price that keeps this error (`reaching`)."""
     return reaching(prepared, _steps(prepared, error, in_rows), probability, simultaneous=simultaneous)
 
 

@@ -2,9 +2,9 @@
 
 A session reads what was lost and by which theorem, what is left, and what was done. A reading at a distance composes
 the launches one by one (theory, Groups): its own, and those in what it delegated, since a delegated session is a
-filter, whose refusals only restrict the analyst. A partition counts as one launch with the claim that was charged for it: at
-distance d, d units reach up to d k parts, each perhaps at distance 1, so k launches of the group loss of a part would
-be too few. So does a session on a sample: its claim is amplified, its launches are not.
+filter, whose refusals only restrict the analyst. A partition counts as one launch with the claim that was charged for
+it: at distance d, d units reach up to d k parts, each perhaps at distance 1, so k launches of the group loss of a part
+would be too few. So does a session on a sample: its claim is amplified, its launches are not.
 
 A rehearsal is a session in memory over rows that are drawn from the declaration alone. It has the rule of the session
 that it rehearses and begins with a copy of its account, so that it refuses what the real one would refuse. Nothing of

@@ -1,8 +1,7 @@
-"""Declarations from types or from a public sample.
+"""Declarations inferred from a public sample, or from types alone; never from the rows that are protected.
 
-Declarations from a public sample: its smallest and largest values and its keys become bounds and categories.
-
-**The sample must be public.** What it contains becomes part of the declaration, which every analyst sees and no budget
+Of a sample, the smallest and largest values and the keys become bounds and categories. **The sample must be public.**
+What it contains becomes part of the declaration, which every analyst sees and no budget
 protects: last year's published extract, a made-up file, a test fixture. It must never be the sensitive data, nor some
 rows of it. That is said at the call, with `public=True`. Nothing is ever inferred from the rows that are protected:
 values outside the declared bounds are clamped, and keys that the sample lacks are missing. So print the result, read
@@ -18,11 +17,10 @@ it, and widen what is too narrow.
     'pay': cp.number(1.25, 3, step=0.01),
 }
 
-Declarations from types: an Arrow schema, the dtypes of a frame, or a mapping from names to types.
-
-Types are public, and so is what follows from them: whole numbers, texts and truth values need no more to be compared
-and counted by key. A number that is to be added up, and a date, need bounds, which no type says: such columns are left
-out, and the code that is printed has a line for each of them to fill in.
+Types come from an Arrow schema, the dtypes of a frame, or a mapping from names to types. Types are public, and so is
+what follows from them: whole numbers, texts and truth values need no more to be compared and counted by key. A number
+that is to be added up, and a date, need bounds, which no type says: such columns are left out, and the code that is
+printed has a line for each of them to fill in.
 
 >>> import counterpoint as cp
 >>> columns_from({"year": int, "carrier": str, "delay": float, "late": bool})

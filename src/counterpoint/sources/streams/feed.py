@@ -1,18 +1,14 @@
-"""feed(): what is read decides which reader; what streams and live tables share.
+"""`feed`, by which streams and live tables are fed: it chooses the reader by what it is given.
 
-`feed`: the entry point. What the source is decides which feed reads it.
-
-A feed appends batches under ids that say how far it has come (see `target`), so that after a crash, or when a source
-delivers a batch again, every item arrives once. The number of items in a batch, its time, and positions are public; a
-value that does not fit is clamped or missing, and its item arrives.
+A feed appends batches under ids that say how far it has come (see `feed_target.py`), so that after a crash, or when a
+source delivers a batch again, every item arrives once. The number of items in a batch, its time, and positions are
+public; a value that does not fit is clamped or missing, and its item arrives.
 
 >>> from counterpoint.sources.streams.stream import Stream
 >>> feed(Stream(), 5, name="monday")
 Traceback (most recent call last):
 ...
 counterpoint.errors.InvalidParameter: a feed reads an iterable of items, an Arrow reader, a streaming DataFrame of ...
-
-What a stream and a live table have in common: feeds deliver into them.
 """
 
 from abc import abstractmethod

@@ -1,10 +1,8 @@
-"""Arrow, PostgreSQL and Spark as feeds.
+"""The readers of Arrow, PostgreSQL and Spark: each delivers every row once, also after a crash.
 
-Feeding from Arrow: record batches, converted as a table of the embedded engine converts them.
-
-The schema decides what is refused, before anything arrives; a value that does not fit is clamped or missing, by the
-rules of the declared columns, and its row arrives. Positions are numbers of rows, so a reader may cut its batches
-otherwise when the feed is resumed.
+**Arrow.** Record batches are converted as a table of the embedded engine converts them. The schema decides what is
+refused, before anything arrives; a value that does not fit is clamped or missing, by the rules of the declared columns,
+and its row arrives. Positions are numbers of rows, so a reader may cut its batches otherwise when the feed is resumed.
 
 >>> import pyarrow as pa
 >>> from counterpoint.schema.columns import number
@@ -13,25 +11,22 @@ otherwise when the feed is resumed.
 >>> visits.feed(pa.table({"seconds": [30.0, float("nan"), 1e9], "other": ["a", "b", "c"]}).to_reader(), name="monday")
 3
 
-Feeding from PostgreSQL: a table with a growing key is polled, and every row arrives once, none is left out.
-
-A key is taken from a sequence when its row is inserted, and seen when the transaction commits; so a smaller key may
-appear after a larger one. The rule: let H be the largest key that can be seen. A transaction that has taken a smaller
-key was inserting by then, so it holds a lock on the table until it ends. The feed notes the transactions that hold such
-a lock after it has seen H, waits until all of them have ended, and reads the keys up to H: no further one can appear.
-This rests on keys that the INSERT itself takes, one at a time: an identity or serial column whose sequence has cache 1
-and increment 1. For other keys declare `lag`: that no row appears with a key more than `lag` below the largest seen.
+**PostgreSQL.** A table with a growing key is polled, and no row is left out. A key is taken from a sequence when its
+row is inserted, and seen when the transaction commits; so a smaller key may appear after a larger one. The rule: let H
+be the largest key that can be seen. A transaction that has taken a smaller key was inserting by then, so it holds a
+lock on the table until it ends. The feed notes the transactions that hold such a lock after it has seen H, waits until
+all of them have ended, and reads the keys up to H: no further one can appear. This rests on keys that the INSERT itself
+takes, one at a time: an identity or serial column whose sequence has cache 1 and increment 1. For other keys declare
+`lag`: that no row appears with a key more than `lag` below the largest seen.
 
 A key must be unique and whole. It is public: it becomes the position of the feed. A row that is updated after it was
 read does not arrive again, and one that is deleted stays.
 
-Feeding from Spark Structured Streaming: each micro-batch arrives once, by its number.
-
-Spark records the number and the range of a micro-batch in its checkpoint before it delivers the batch, and that the
-batch is done after it was delivered. A crash between the append and that second record makes Spark deliver the batch
-again, under the same number; the number is the position of the feed, so the batch does not arrive a second time. The
-position also names the query, which lives as long as its checkpoint: under another checkpoint Spark would deliver
-everything again, so that is refused.
+**Spark Structured Streaming.** Each micro-batch arrives once, by its number. Spark records the number and the range of
+a micro-batch in its checkpoint before it delivers the batch, and that the batch is done after it was delivered. A crash
+between the append and that second record makes Spark deliver the batch again, under the same number; the number is the
+position of the feed, so the batch does not arrive a second time. The position also names the query, which lives as long
+as its checkpoint: under another checkpoint Spark would deliver everything again, so that is refused.
 
 Every event must become one row by itself: a stream that filters, joins, aggregates or sorts by private values before
 the feed would make the number and the places of items depend on them.

@@ -1,6 +1,4 @@
-"""The loop that appends batches once; any iterable.
-
-What a feed appends to, and the one loop that appends batches under ids that say how far the feed has come.
+"""The one loop by which feeds append: each batch once, under an id that says how far the feed has come.
 
 A feed delivers batches in order. The id of each append is the name of the feed and the position that the batch reaches:
 a number of items, the key of a row, the number of a batch. After a crash the newest of these ids, which a durable
@@ -8,11 +6,10 @@ ledger stores with the items in one transaction, is where the feed resumes: a ba
 delivered again, and one whose append was not is delivered whole. Names, positions and the number of items in a batch
 are public; nothing else decides how many items arrive.
 
-Feeding from Python: any iterable of items, resumed by how many of them have arrived.
-
-The iterable begins with the same items each time, as a file does; those that have arrived are skipped. A source that
-can begin anywhere is given as a function of the number of items to leave out. If the source raises, what was read of an
-unfinished batch is discarded, so that whole batches arrive.
+From Python, any iterable of items can be fed, and is resumed by how many of them have arrived. The iterable begins with
+the same items each time, as a file does; those that have arrived are skipped. A source that can begin anywhere is given
+as a function of the number of items to leave out. If the source raises, what was read of an unfinished batch is
+discarded, so that whole batches arrive.
 
 >>> from counterpoint.sources.streams.stream import Stream
 >>> visits = Stream(bound=1)

@@ -1,11 +1,10 @@
-"""Its updates: stored form, which take effect, what they change.
+"""The updates of a live table: how they are stored, which of them take effect, and what each changes.
 
-The updates of a live table as they are stored: (True, key, fields...) puts a row, (False, key) removes one.
-
-Fields are converted by the rules of a table's columns, which are total over the types that a column accepts (see
-`records`). The names and the types of what is sent are public, so a record with wrong ones is refused, whatever the
-table holds. A unit or a key that is missing (None) makes an update that does nothing, as None itself does. A row is
-named as a unit is: by the key of `unit_keys`, as a text.
+**Stored form.** (True, key, fields...) puts a row, (False, key) removes one. Fields are converted by the rules of a
+table's columns, which are total over the types that a column accepts (see `records`). The names and the types of what
+is sent are public, so a record with wrong ones is refused, whatever the table holds. A unit or a key that is missing
+(None) makes an update that does nothing, as None itself does. A row is named as a unit is: by the key of `unit_keys`,
+as a text.
 
 >>> from counterpoint.schema.columns import number
 >>> form = UpdateForm(Fields.of({"age": number(0, 120)}), "person", "row")
@@ -14,22 +13,20 @@ named as a unit is: by the key of `unit_keys`, as a text.
 >>> form.removal({"person": "ann", "row": 1})
 ((False, '1'), 'ann')
 
-The log of a live table: its updates in the order of arrival, each with what it replaced.
-
-A live table *is* this log, and its rows are what the updates so far make of it. Each update takes a slot. The number of
-slots is public; what an update says is private, also whether it did anything. Which updates take effect is decided at
-arrival (see `rule`); with `most`, only the first `most` updates of a unit over its whole life do.
+**The log** has the updates in the order of arrival, each with what it replaced. A live table *is* this log, and its
+rows are what the updates so far make of it. Each update takes a slot. The number of slots is public; what an update
+says is private, also whether it did anything. Which updates take effect is decided at arrival (see `UpdateRule`); with
+`most`, only the first `most` updates of a unit over its whole life do.
 
 >>> log = UpdateLog("person", rows_per_unit=1)
 >>> log.extend([(True, 1, 30), (True, 2, 40), (True, 1, 31), (False, 2)], ["ann"] * 4)
 >>> log.items, log.replaced, log.length()
 ([(True, 1, 30), None, (True, 1, 31), None], [-1, None, 0, None], 4)
 
-Which updates of a live table take effect: decided at arrival, by earlier updates of the same unit alone.
-
-An update puts a row under a key, or removes the row under a key. A key belongs to its unit: the same key of two units
-names two rows. A put under a key that has a row replaces it. Under a new key it adds a row if its unit has fewer than
-`most` rows, and else does nothing, for good. Removing a key that has no row does nothing.
+**Which updates take effect** is decided at arrival, by earlier updates of the same unit alone. An update puts a row
+under a key, or removes the row under a key. A key belongs to its unit: the same key of two units names two rows. A put
+under a key that has a row replaces it. Under a new key it adds a row if its unit has fewer than `most` rows, and else
+does nothing, for good. Removing a key that has no row does nothing.
 
 Two lemmas, on which every sensitivity of a live table rests (theory, Live data). The tests enumerate both.
 
@@ -48,16 +45,14 @@ Two lemmas, on which every sensitivity of a live table rests (theory, Live data)
 >>> rows.apply("bob", (False, 1), 4), rows.apply("ann", (False, 1), 5), rows.apply("ann", (True, 3), 6)
 (None, 3, -1)
 
-How the answer to a request changes with each update of a live table: what mechanisms that follow it receive.
-
-An update puts a row in the place of another, or of none, or removes one: the answer, a sum over rows, changes by what
-the new row adds less what the old one added. It is a function of the two rows, which the log has.
+**What an update changes** is what a mechanism that follows the table receives. An update puts a row in the place of
+another, or of none, or removes one: the answer, a sum over rows, changes by what the new row adds less what the old one
+added. It is a function of the two rows, which the log has.
 
 >>> from counterpoint.queries.contributions import contribution
 >>> from counterpoint.queries.aggregates import sum
 >>> from counterpoint.schema.columns import number
 >>> from counterpoint.schema.declaration import Declaration, Named
->>> from counterpoint.sources.streams.live_updates import UpdateLog
 >>> ages = contribution(sum("age"), Declaration(None, 1, "replace", (Named("age", number(0, 120)),)))
 >>> log = UpdateLog("person", rows_per_unit=1)
 >>> log.extend([(True, 1, 30), (True, 1, 31), None, (False, 1)], ["ann"] * 4)

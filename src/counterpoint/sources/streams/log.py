@@ -1,6 +1,4 @@
-"""The append-only log: items with their unit, each append once.
-
-The append-only log of a stream, which the stream shares with its parts: each item with the unit that owns it.
+"""The append-only log of a stream and its parts: items with the units that own them, and each append once.
 
 At user level only the first `per_unit` items of a unit count, and with `apart` only those at least `apart` places after
 the last one of their unit that counts. Other items, and items without an owner, are stored as None: they take up a
@@ -19,9 +17,8 @@ length never depends on the values of items.
 >>> far.items
 [5, None, 7, 8, None]
 
-Request ids: a client that may have to retry a request gives it an id, and the request then happens once.
-
-Launches, asks and appends to a stream have ids under the same limits. An id is public: the ledger stores it
+A client that may have to retry a request gives it an id, and the request then happens once. Launches, asks and appends
+have ids under the same limits. An id is public: the ledger stores it
 unencrypted. A used id is kept for ever, or a late retry would count as a new request.
 
 The appends of a feed have ids that say how far the feed has come, so the newest of them is where it resumes. They

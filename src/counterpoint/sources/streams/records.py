@@ -1,6 +1,4 @@
-"""Items with named fields, and their values in stored form.
-
-Streams of records with named fields, declared like a table's columns: how records are stored and read.
+"""Records of a stream: items with named fields, which are declared and stored like the columns of a table.
 
 Fields are converted by the same rules as a table's columns (see `columns`): a number is clamped and rounded to its
 grid, a date becomes a day within its bounds, NaN and unreadable values are missing, a category outside its keys is
@@ -13,8 +11,6 @@ so a record with wrong ones is refused.
 (('home', 25), (None, 200))
 >>> visits.item_reader("replace").read(("home", 25)), visits.item_reader("replace", "spent").l1
 (1, 200)
-
-The values of a record's fields, brought to their stored form by rules that are total over the types a field accepts.
 
 `stored` has all the rules. `reader` makes a function for one field that takes the plain types, which nearly all values
 have, straight to their stored form, and leaves every other value to `stored`.

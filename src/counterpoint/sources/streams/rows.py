@@ -1,10 +1,9 @@
-"""Arrived items and live rows as rows of the embedded engine.
+"""The items of a stream, and the rows of a live table, as rows of an embedded engine that answers requests by a pin.
 
-The items of a stream of records as rows of an embedded engine: every request on what has arrived by a pin.
-
-The rows are fed from the log when they are first asked for, each once, so an ask costs what the same query costs on a
-table of that size, however many asks came before. Every item becomes a row, also one that does not count: then its
-place is missing, and no condition finds it. So the number of rows that are stored is the public length.
+`ArrivedRows` holds the items of a stream. They are fed from the log when they are first asked for, each once, so an ask
+costs what the same query costs on a table of that size, however many asks came before. Every item becomes a row, also
+one that does not count: then its place is missing, and no condition finds it. So the number of rows that are stored is
+the public length.
 
 >>> from counterpoint.schema.columns import number
 >>> from counterpoint.schema.declaration import Named
@@ -12,12 +11,11 @@ place is missing, and no condition finds it. So the number of rows that are stor
 >>> rows.run("SELECT COUNT(*) FROM arrived WHERE c1 < ?", [(3,), None, (7,)], [None] * 3, pin=3)
 [(2,)]
 
-The rows of a live table in an embedded engine: each version of a row, with the slots at which it began and ended.
-
-A row that an update puts at slot b, and another one replaces or removes at slot d, is there for the pins b < pin <= d.
-So an ask reads the rows as they were when it was pinned, whatever has arrived since. Every slot becomes a row of the
-engine, also one that does nothing: then it begins nowhere, and no condition finds it. So how many rows are fed, and
-when, depends on public lengths alone.
+`LiveRows` holds each version of a live table's rows, with the slots at which it began and ended. A row that an update
+puts at slot b, and another one replaces or removes at slot d, is there for the pins b < pin <= d. So an ask reads the
+rows as they were when it was pinned, whatever has arrived since. Every slot becomes a row of the engine, also one that
+does nothing: then it begins nowhere, and no condition finds it. So how many rows are fed, and when, depends on public
+lengths alone.
 
 Rows that ended long ago leave the engine at public times, once in `EVERY` slots, so that it holds the present rows and
 at most 2 * `EVERY` others. A pin from before that (a crash left its ask unfinished) is answered from the log, by an

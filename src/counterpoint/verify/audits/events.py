@@ -1,6 +1,4 @@
-"""Events that tell worlds apart, learned from samples.
-
-Events that distinguish two worlds, learned from samples.
+"""Events that distinguish two worlds, learned from samples.
 
 Games are represented as columns of integers: views of the answers (a transcript as a number, an answer, a sum, a
 difference, a likelihood ratio). An event says that one column is at least or at most a value, or one of some values.
@@ -11,16 +9,13 @@ part chooses the best of all events. The event must then be tested on samples th
 >>> print(learn((zero, one), (zero, one), Aim(delta=0.0, width=3.0, trials=1000)).event)
 sum at most 0
 
-The evidence of each answer for one world or the other, learned from samples and added up over a game.
-
-If no single answer distinguishes the worlds well, and there are too many transcripts to count, the sum of the evidence
+`Weights` are the evidence of each answer for one world or the other, learned from samples and added up over a game. If
+no single answer distinguishes the worlds well, and there are too many transcripts to count, the sum of the evidence
 still can: it is the log-likelihood ratio if the answers are independent, and a good order of transcripts otherwise.
 
 >>> zero, one = {"answer 1": np.array([0] * 9 + [1])}, {"answer 1": np.array([1] * 9 + [0])}
 >>> Weights.learned((zero, one)).column({"answer 1": np.array([0, 1, 7])}).tolist()
 [-103, 103, 0]
-
-Games as columns of integers: the views in which the search looks for events (events.py).
 
 The views of a transcript are a number that identifies it, the sum and the count of its numbers, and for each answer its
 number, the coordinates of a vector, and the difference from the answer before.

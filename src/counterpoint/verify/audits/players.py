@@ -1,6 +1,4 @@
-"""Who plays the games, with noise drawn in batches.
-
-Players: they play many games for an audit, from a script, an adversary, or in batches.
+"""Players: they play many games for an audit, from a script, by an adversary, or in batches.
 
 A player plays a number of games against one world and returns the answers as columns of integers (events.py). `Script`
 sends the same pairs in every game; `Strategist` plays an `Adversary`, for instance the one that `exact` found on a
@@ -14,9 +12,8 @@ that adds independent noise to each coordinate answers, by its own `step`, as ma
 >>> InBatches((pair,)).games(Laplace(1), None, 1, 4, SeededCoins(1))["answer 1"]
 array([3, 4, 5, 4])
 
-Coins that draw noise ahead, a thousand values at a time: the games of an audit all need noise of the same law.
-
-Each draw is one entry of a vector of independent values and is used once, so laws and independence are the same; a
+`DrawnAhead` draws noise a thousand values at a time, since the games of an audit all need noise of the same law. Each
+draw is one entry of a vector of independent values and is used once, so laws and independence are the same; a
 vector costs hardly more than one draw. The audit then covers the vector form of the sampler; to audit the scalar form,
 use `batches=False`.
 

@@ -1,6 +1,4 @@
-"""The result, and bounds from counts.
-
-The result of an audit: one event, how often it happened in either world, and what that proves.
+"""The result of an audit: one event, how often it happened in either world, and what that proves.
 
 If p is a lower bound on its probability in one world and q an upper bound in the other, every (epsilon, delta) of the
 mechanism satisfies p <= e^epsilon q + delta. So one pair of bounds gives a whole curve, at one confidence.
@@ -14,10 +12,9 @@ Laplace: epsilon is at least 0.8575 at delta = 0, with confidence 0.999; PureDP(
   10000 games; sent: Ask(private=1 | 0); event: answer 1 at most 0
   of 2510 games it happened in 1853 in world 1, and in 679 in world 0
 
-Bounds on a probability from a count of hits, by Clopper and Pearson 1934, rounded in the safe direction.
-
-With k hits in n trials, `at_least` is a p at which k hits or more have a probability of at most `risk`: whatever the
-true probability is, it is below this bound with a probability of at most `risk`. The binomial tail is its first term,
+The bounds on a probability are those of Clopper and Pearson 1934, rounded in the safe direction. With k hits in n
+trials, `least_chance` is a p at which k hits or more have a probability of at most `risk`: whatever the true
+probability is, it is below this bound with a probability of at most `risk`. The binomial tail is its first term,
 enclosed by Stirling's series (whose remainder has a known sign and size), times a sum of falling ratios, whose rest is
 bounded by a geometric series: so the bound is never too large, and within a part in 10^7 of the exact one.
 
