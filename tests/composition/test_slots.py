@@ -53,8 +53,6 @@ def test_a_smaller_launch_takes_its_own_slot_or_the_smallest_that_dominates_it()
 def test_other_measures_have_their_own_optimal_rule():
     assert Slots([zCDP(0.1)] * 5).bound(every_step()).epsilon_at(1e-6) == zCDP(0.5).epsilon_at(1e-6)
     assert Slots([GaussianDP(3), GaussianDP(4)]).total.delta_at(1) == GaussianDP(5).delta_at(1)
-    with pytest.raises(NotCovered):
-        Slots([zCDP(0.1), ApproxDP(0.1, 1e-6)]).total  # noqa: B018 - asking is the point
 
 
 def test_f_dp_slots_want_finite_communication():
@@ -98,7 +96,7 @@ def test_a_group_of_slots_that_is_no_group_is_refused(slots):
         Slots(slots)
 
 
-@pytest.mark.parametrize("losses", [[PureDP(1), zCDP(1)], [RenyiDP(2, 1), RenyiDP(3, 1)], [Unbounded()]], ids=repr)
+@pytest.mark.parametrize("losses", [[zCDP(1), RenyiDP(2, 1)], [RenyiDP(2, 1), RenyiDP(3, 1)], [Unbounded()]], ids=repr)
 def test_slots_that_no_theorem_composes_are_refused_before_the_first_launch(losses):
     with pytest.raises(NotCovered):
         Slots(losses)

@@ -20,9 +20,11 @@ from typing import Annotated, ClassVar, cast
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.fixed.compose import optimal
+from counterpoint.composition.fixed.mixed import TOGETHER, Mixed
 from counterpoint.composition.rule import Rule
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotCovered
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.privacy.certificates import Certificate
@@ -75,7 +77,7 @@ class Slots(Rule, Value, frozen=True):
 
     "Larger" means that the launch's loss implies the slot's: then the mechanism has the slot's loss too. Of several
     such slots the smallest is taken, by epsilon and then delta. A slot taken by a smaller launch is not given back.
-    Not covered: losses chosen on the way (use a `Filter`), and multisets that mix measures.
+    Slots of unlike measures cost what their pairs do together. Not covered: losses chosen on the way (use a `Filter`).
 
     >>> from counterpoint import PureDP
     >>> Slots([PureDP(0.1), PureDP(0.2)]).total.epsilon_at(0)
@@ -112,8 +114,15 @@ class Slots(Rule, Value, frozen=True):
                 requested=claim.loss,
                 remaining=account,
             )
-        require_finite(claim, account.groups[index][0])
+        slot = account.groups[index][0]
+        if self._is_mixed:
+            _require_draws(claim, slot)
+        require_finite(claim, slot)
         return account.take(index)
+
+    @property
+    def _is_mixed(self) -> bool:
+        return isinstance(self.total, Mixed)
 
     def loss(self, account: Account) -> Loss:
         """The whole multiset's, from the start: which slots are taken when was not fixed in advance."""
@@ -147,13 +156,13 @@ class Slots(Rule, Value, frozen=True):
 
     @property
     def theorem(self) -> str:
-        """What the slots compose by: they are all of one measure, or all (epsilon, delta).
+        """What the slots compose by: that of their measure, or the product of their pairs.
 
         >>> from counterpoint import zCDP
         >>> Slots([zCDP(0.1)]).theorem
         'divergences of mechanisms fixed in advance add (Lyu 2022, Thm 2; Henzinger et al. 2024, Cor 13.4)'
         """
-        return self.slots[0][0].theorem_if_fixed
+        return TOGETHER if self._is_mixed else self.slots[0][0].theorem_if_fixed
 
     def promise(self, relation: Relation) -> Certificate:
         """The slots compose by the theorem of their measure, in any interleaving."""
@@ -169,4 +178,18 @@ class Slots(Rule, Value, frozen=True):
         return Certificate(
             f"{self!r} composed, {left} of them not taken yet",
             self.theorem,
+        )
+
+
+def _require_draws(claim: Claim, slot: Loss) -> None:
+    """Refuse what is not known to be a postprocessing of one draw from the slot's pair, beside slots of other measures.
+
+    No memory is enough where each answer is a draw of its own from a part of the pair, which is not so for divergences.
+    """
+    if response_of(claim.loss) is not None or claim.interaction in ("one-shot", "finite"):
+        return
+    if claim.interaction == "endless" or not slot.needs_finite_communication:
+        raise NotCovered(
+            f"{slot!r} among slots of other measures needs a mechanism that answers once or has finite communication "
+            "(Henzinger et al. 2024, Cor 14.7; theory, Unlike measures together)"
         )

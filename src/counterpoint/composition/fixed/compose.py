@@ -18,8 +18,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn
 
+from counterpoint.composition.fixed.mixed import Mixed
 from counterpoint.composition.fixed.optimal import Optimal
 from counterpoint.composition.fixed.sampled import SampledGaussians, Steps
 from counterpoint.composition.fixed.totals import (
@@ -29,12 +30,13 @@ from counterpoint.composition.fixed.totals import (
     Total,
     exposure,
     format_parts,
+    in_order,
     left_after,
     with_exposure,
 )
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import ApproxDP, GaussianDP, SampledGaussianDP
+from counterpoint.measures import ApproxDP, GaussianDP, RenyiDP, SampledGaussianDP, TradeOff, tCDP, zCDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import concentrated_of_pure
 from counterpoint.measures.loss import Loss
@@ -53,12 +55,16 @@ SAMPLED_STEPS: dict[type[Loss], Callable[[Any], tuple[Fraction, Fraction] | None
 def optimal(losses: Iterable[Loss]) -> Composed:
     """The least that is true of every composition of these losses.
 
-    PureDP, ApproxDP and ProbabilisticDP go together, and so do GaussianDP and SampledGaussianDP; zCDP, tCDP, RenyiDP of
-    one order and TradeOff each with their own kind. Different kinds are `NotCovered`: convert them to one measure.
+    Losses of one measure by its own rule, where it has one; PureDP, ApproxDP and ProbabilisticDP, GaussianDP,
+    SampledGaussianDP, TradeOff, and one of zCDP, tCDP and RenyiDP of one order also together, by the product of their
+    pairs (theory, Unlike measures together). Those that are neither pure nor approximate must then answer once or have
+    finite communication; GaussianDP and TradeOff may be memoryless instead.
 
-    >>> from counterpoint import PureDP
+    >>> from counterpoint import PureDP, zCDP
     >>> optimal([PureDP(0.1)] * 10).epsilon_at(0), optimal([]).delta_at(0)
     (1.0, 0.0)
+    >>> optimal([PureDP(0.1)] * 10 + [zCDP(0.01)]).epsilon_at(1e-6) < zCDP(0.06).epsilon_at(1e-6)
+    True
     """
     return optimal_of(_counted(losses))
 
@@ -73,7 +79,34 @@ def optimal_of(counted: Mapping[Loss, int]) -> Composed:
     parts, steps = _parts(counted), _sampled_steps(counted)
     if parts is not None:
         return Optimal(parts)
-    return _by_own_rule(counted) if steps is None else SampledGaussians(steps)
+    if steps is not None:
+        return SampledGaussians(steps)
+    return _by_own_rule(counted) if len({type(loss) for loss in counted}) == 1 else _mixed(counted)
+
+
+def _mixed(counted: Mapping[Loss, int]) -> Mixed:
+    """Losses of several measures, sorted by what is done with them; `NotCovered` for what has no pair."""
+    responses = {loss: copies for loss, copies in counted.items() if response_of(loss) is not None}
+    rest = {loss: copies for loss, copies in counted.items() if loss not in responses}
+    steps = {loss: copies for loss, copies in rest.items() if type(loss) in SAMPLED_STEPS}
+    outcomes = tuple((loss, copies) for loss, copies in rest.items() if isinstance(loss, TradeOff))
+    divergences: dict[Loss, int] = {
+        loss: copies for loss, copies in rest.items() if isinstance(loss, zCDP | tCDP | RenyiDP)
+    }
+    others = [loss for loss in rest if not (loss in steps or loss in divergences or isinstance(loss, TradeOff))]
+    if others or len({type(loss) for loss in divergences}) > 1:
+        return _no_theorem(counted)
+    plain = {loss: copies for loss, copies in steps.items() if isinstance(loss, GaussianDP)}
+    sampled = [(loss.mu, loss.rate, copies) for loss, copies in steps.items() if isinstance(loss, SampledGaussianDP)]
+    mu = GaussianDP.compose_fixed(plain)[0].mu
+    parts = _parts(responses)
+    assert parts is not None
+    return Mixed(
+        parts,
+        (*sampled, *([(mu, Fraction(1), 1)] if mu else [])),
+        outcomes,
+        _by_own_rule(divergences).loss if divergences else None,
+    )
 
 
 def summed(counted: Mapping[Loss, int]) -> Loss:
@@ -94,6 +127,11 @@ def _by_own_rule(counted: Mapping[Loss, int]) -> Total:
     measures = {type(loss) for loss in counted}
     if len(measures) == 1:
         return Total(*measures.pop().compose_fixed(counted))
+    return _no_theorem(counted)
+
+
+def _no_theorem(counted: Mapping[Loss, int]) -> NoReturn:
+    measures = {type(loss) for loss in counted}
     names = ", ".join(sorted(measure.__name__ for measure in measures))
     raise NotCovered(
         f"no theorem composes {names} losses as they are; convert them to one measure first, "
@@ -158,7 +196,7 @@ def _parts(counted: Mapping[Loss, int]) -> Parts | None:
         if response is None:
             return None
         parts[response] += copies
-    return tuple(sorted((epsilon, delta, copies) for (epsilon, delta), copies in parts.items()))
+    return in_order([(epsilon, delta, copies) for (epsilon, delta), copies in parts.items()])
 
 
 def _sampled_steps(counted: Mapping[Loss, int]) -> Steps | None:

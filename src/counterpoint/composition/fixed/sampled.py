@@ -17,7 +17,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -149,9 +149,11 @@ class Direction(NamedTuple):
 class SampledShape:
     """The law of the loss in floating point: only to choose a tilt or a spacing; any choice is valid."""
 
+    steepest: ClassVar[float] = _STEEPEST
+
     def __init__(self, direction: Direction) -> None:
         self._laws = [
-            _on_grid(SampledStep(float(mu), float(rate)), direction.removing) for mu, rate, _ in direction.steps
+            law_of(SampledStep(float(mu), float(rate)), direction.removing) for mu, rate, _ in direction.steps
         ]
         self._copies = [copies for _, _, copies in direction.steps]
         self.count = sum(self._copies)
@@ -177,7 +179,7 @@ class SampledShape:
         """The first tilt where a condition that stays true becomes true, to one part in a thousand."""
         low, high = 0.0, 0.0
         step = 1e-3
-        while not reached(self, high) and high < _STEEPEST:
+        while not reached(self, high) and high < self.steepest:
             low, high, step = high, high + step, 2 * step
         while high - low > 1e-3 * high:
             middle = (low + high) / 2
@@ -193,7 +195,7 @@ def _shape(direction: Direction) -> SampledShape:
     return SampledShape(direction)
 
 
-def _on_grid(step: SampledStep, removing: bool) -> "tuple[np.ndarray, np.ndarray]":
+def law_of(step: SampledStep, removing: bool) -> "tuple[np.ndarray, np.ndarray]":
     """The logarithms of the masses of the first law on a grid of x, and the losses there."""
     x = np.linspace(-40.0, 40.0 + 2 * step.mu, _GRID)
     losses, width = step.loss(x), float(x[1] - x[0])
@@ -246,7 +248,7 @@ class SampledLattice(TiltedLattice):
         found = []
         for mu, rate, copies in steps:
             step = SampledStep(rounded(mu), min(1.0, rounded(rate)))
-            low, high = _ends(step, removing, tilt, gap)
+            low, high = step_ends(step, removing, tilt, gap)
             found.append((step.cells(removing=removing, low=low, high=high, spacing=gap), copies))
         return found
 
@@ -276,7 +278,7 @@ class SampledLattice(TiltedLattice):
         )
 
 
-def _ends(step: SampledStep, removing: bool, tilt: float, gap: float) -> tuple[int, int]:
+def step_ends(step: SampledStep, removing: bool, tilt: float, gap: float) -> tuple[int, int]:
     """The points between which the cells of a step lie: all that its weighted law comes near to."""
     far = step.mu * (1 + tilt) + _FAR
     x = np.array([-_FAR - (0 if removing else step.mu * tilt), far if removing else _FAR])
@@ -298,7 +300,7 @@ def _spacing(direction: Direction, tilt: float) -> Fraction:
     That moves epsilon by half of it times 1 + tilt. Neither one step nor all of them may have too many points.
     """
     shape, (steps, removing) = _shape(direction), direction
-    ranges = [_ends(SampledStep(float(mu), float(rate)), removing, tilt, 1.0) for mu, rate, _ in steps]
+    ranges = [step_ends(SampledStep(float(mu), float(rate)), removing, tilt, 1.0) for mu, rate, _ in steps]
     longest = max(high - low for low, high in ranges)
     span = _SIGMAS * math.sqrt(max(shape.variance(tilt), 1e-300))
     aim = 4 * math.sqrt(_WIDTH * max(shape.mean(tilt), 1e-6) / shape.count / (1 + tilt))

@@ -270,6 +270,16 @@ def format_parts(parts: Parts) -> str:
     return ", ".join(shown + [f"{len(parts) - _SHOWN} more"] * (len(parts) > _SHOWN))
 
 
+def in_order(parts: list[tuple[Fraction, Fraction, int]]) -> Parts:
+    """Sorted by epsilon and then delta: by floats first, which compare in a tenth of the time.
+
+    >>> in_order([(Fraction(2), Fraction(0), 1), (Fraction(1), Fraction(0), 3)])[0]
+    (Fraction(1, 1), Fraction(0, 1), 3)
+    """
+    return tuple(sorted(parts, key=lambda part: (float(min(part[0], _FLOATS)), *part)))
+
+
+_FLOATS = Fraction(10) ** 300
 _DIGITS = 50
 _CLOSE = 2.0**-46
 _TRIES = 200
