@@ -14,7 +14,7 @@ from msgspec.structs import force_setattr
 from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, named
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
-from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, Unbounded, tCDP, zCDP
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, SampledGaussianDP, Unbounded, tCDP, zCDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
@@ -43,6 +43,7 @@ class RenyiSum(Accumulator, Value, frozen=True):
         zCDP: _at_order,
         tCDP: _at_order,
         GaussianDP: _at_order,
+        SampledGaussianDP: _at_order,
         RenyiDP: _at_order,
     }
 

@@ -28,7 +28,7 @@ from counterpoint.numbers import Interval, Precision, precision
 _DIGITS = 60
 _STEPS = 200
 _SLACKS = [Fraction(1, 10**places) for places in (12, 10, 8, 6, 4)]
-_LARGEST_LOG, _SMALLEST, _TINY = 690, Fraction(1, 10**9), Fraction(1, 10**280)
+_LARGEST_LOG, SMALLEST, _TINY = 690, Fraction(1, 10**9), Fraction(1, 10**280)
 """Beyond these floats over- or underflow, or cancel."""
 
 
@@ -39,7 +39,7 @@ def worst_delta(alpha: Fraction, tau: Fraction, epsilon: Fraction) -> Interval |
         extreme = -p(epsilon - tau).expm1()  # p = 1, q = e^-tau
         if extreme.lower >= (p(1) / alpha).upper:
             return extreme
-    if not _in_floats(alpha, tau) or not _SMALLEST <= epsilon <= _LARGEST_LOG:
+    if not _in_floats(alpha, tau) or not SMALLEST <= epsilon <= _LARGEST_LOG:
         return None
     found = _pair_at_epsilon(float(alpha), float(tau), float(epsilon))
     if found is None:
@@ -61,7 +61,7 @@ def worst_epsilon(alpha: Fraction, tau: Fraction, delta: Fraction) -> Interval |
     if found is None:
         return None
     epsilon, chance = map(Fraction, found)
-    if epsilon < _SMALLEST:
+    if epsilon < SMALLEST:
         near = Fraction(_least_at_zero(float(alpha), float(delta)))
         return p(0) if proves(alpha, tau, Fraction(0), delta, near) else None
     above = next((e for e in _above(epsilon) if proves(alpha, tau, e, delta, chance)), None)
@@ -70,7 +70,7 @@ def worst_epsilon(alpha: Fraction, tau: Fraction, delta: Fraction) -> Interval |
 
 
 def _in_floats(alpha: Fraction, tau: Fraction) -> bool:
-    return _SMALLEST <= alpha - 1 <= 1 / _SMALLEST and tau >= _TINY and (alpha - 1) * tau <= _LARGEST_LOG
+    return SMALLEST <= alpha - 1 <= 1 / SMALLEST and tau >= _TINY and (alpha - 1) * tau <= _LARGEST_LOG
 
 
 def _enclosed(least: Fraction, most: Fraction | None) -> Interval | None:

@@ -121,7 +121,8 @@ class SampledGaussianDP(Loss, Value, frozen=True):
 
     `mu` is its sensitivity divided by its standard deviation (1 over the noise multiplier), `rate` the probability with
     which each unit is in the batch, for one unit that is added or removed (theory, Sampling). Its (epsilon, delta)
-    curve is exact. Lists of such steps that are fixed in advance compose by `compose.optimal`; no filter adds them up.
+    curve is exact. Lists of such steps that are fixed in advance compose by `compose.optimal`; filters and
+    odometers add up their Renyi losses (theory, Sampled Gaussian steps).
 
     >>> SampledGaussianDP(1, 0.01).delta_at(0)
     0.0038292492254802623

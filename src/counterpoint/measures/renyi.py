@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
-from counterpoint.measures.bernoulli_pairs import worst_delta, worst_epsilon
+from counterpoint.measures.bernoulli_pairs import SMALLEST, worst_delta, worst_epsilon
 from counterpoint.measures.divergences import delta_below, renyi_to_delta, renyi_to_epsilon
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Interval, Number, certify, float_up, format_number, precision
@@ -173,7 +173,22 @@ class RenyiDP(DivergenceBound, Value, frozen=True):
     def _delta_bounds(self, epsilon: Fraction) -> Interval:
         """The tight form, where it is found, or the conversion that all orders share."""
         bounds = super()._delta_bounds(epsilon)
-        return bounds if self.epsilon == 0 else _lower(bounds, worst_delta(self.alpha, self.epsilon, epsilon))
+        return bounds if self.epsilon == 0 else _lower(bounds, self._worst_delta(epsilon))
+
+    def _worst_delta(self, epsilon: Fraction) -> Interval | None:
+        """The tight form; below the smallest epsilon at which floats find it, what follows from that one.
+
+        A claim bounds the divergence both ways, so the hockey stick of RR(s, delta(s)) bounds those before s.
+        """
+        found = worst_delta(self.alpha, self.epsilon, epsilon)
+        if found is not None or epsilon >= SMALLEST:
+            return found
+        near = worst_delta(self.alpha, self.epsilon, SMALLEST)
+        if near is None:
+            return None
+        most = Fraction(near.at_most(1).upper)
+        above = certify(lambda p: delta_below(SMALLEST, most, epsilon, p), DIGITS).upper
+        return precision(DIGITS).between(min(near.lower, above), above)
 
     def _least_delta(self, epsilon: Fraction) -> Fraction:
         return min(super()._least_delta(epsilon), rounded_up(self._delta_bounds(epsilon).upper))
