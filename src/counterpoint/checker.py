@@ -115,7 +115,7 @@ _decoder = json.JSONDecoder(
 def _read(text: Any, what: str) -> Any:
     """JSON as the service writes it: no floats, no field twice, no endless nesting."""
     if not isinstance(text, str):
-        raise DoesNotHold(f"{what} is no text")
+        raise DoesNotHold(f"{what} is not a text")
     try:
         return _decoder.decode(text)
     except (ValueError, RecursionError):
@@ -228,7 +228,7 @@ class RecordHeader(NamedTuple):
             raise DoesNotHold("the first line is longer than a service writes it")
         said = _read(line, "the first line")
         if not isinstance(said, dict) or said.get("format") != FORMAT:
-            raise DoesNotHold(f"this is no record of the format {FORMAT}")
+            raise DoesNotHold(f"this is not a record of the format {FORMAT}")
         signature = said.pop("signature", "")
         fields = {"format": _is_text, "session": _is_text, "genesis": _is_hash, "head": lambda head: True}
         head = _struct(_struct(said, fields, "the first line")["head"], {"number": _is_count, "hash": _is_hash}, "head")
@@ -536,7 +536,7 @@ class RecordReplay:
         if (entry.kind == "data") != (entry.number == 1):
             raise entry.wrong("a record begins with its data, once")
         if self.retired:
-            raise entry.wrong("the record goes on after it was retired")
+            raise entry.wrong("the record has entries after it was retired")
         if entry.kind != "lost":
             if self.left_open:
                 raise entry.wrong("a request was left open that a recovery must close")

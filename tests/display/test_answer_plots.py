@@ -118,7 +118,7 @@ def test_the_answers_of_a_counter_are_a_line_in_a_band():
     assert len(thinned(tuple((n, 0, 1) for n in range(10**5)), 400)) == 400
     empty = counter.plot({})
     assert drawn(empty) and empty.text(80) == empty.sentence
-    with pytest.raises(cp.errors.NotCovered, match="Laplace is no Counter"):
+    with pytest.raises(cp.errors.NotCovered, match="Laplace is not a Counter"):
         session().launch(cp.Laplace(1)).plot(seen)
 
 

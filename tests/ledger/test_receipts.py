@@ -249,8 +249,10 @@ REPLAYED = {
     "the rule refuses": lambda entries: replaced(
         entries, "question", 5, 'Laplace/1","epsilon":"1/10', 'Laplace/1","epsilon":"2/5'
     ),
-    "what an entry of its kind says": lambda entries: replaced(entries, "question", 5, "\n[", "\n[null,"),
-    "kind says": lambda entries: replaced(entries, "question", 5, '\n[{"type":"Laplace/1"', '\n[{"type":"PureDP/1"'),
+    "the form of its kind": lambda entries: replaced(entries, "question", 5, "\n[", "\n[null,"),
+    "form of its kind": lambda entries: replaced(
+        entries, "question", 5, '\n[{"type":"Laplace/1"', '\n[{"type":"PureDP/1"'
+    ),
     "it cannot be read": lambda entries: replaced(entries, "question", 5, "\n[", "\n"),
 }
 

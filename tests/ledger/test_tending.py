@@ -86,7 +86,7 @@ def test_a_ledger_in_postgresql_is_backed_up_as_its_database_is():
 def test_keys_are_made_listed_and_ended(place):
     at = ("--ledger", place.url, "--key-file", place.key, "--witness", place.home / "witness")
     key = run("keys", "new", "ann", "--role", "analyst", *at).strip()
-    assert key.startswith("cp_") and "there is no principal 'bob'" in run("keys", "new", "bob", *at, code=1)
+    assert key.startswith("cp_") and "'bob' is not a principal" in run("keys", "new", "bob", *at, code=1)
     listed = run("keys", "list", *at)
     id = key.split("_")[1]
     assert listed == f"ann: analyst\n  {id}: stands\n"

@@ -298,7 +298,7 @@ def test_a_session_and_a_series_are_drawn(place):
     stream.extend([{"page": "home", "seconds": 20}] * 2)
     seen = {2: counter.ask()}
     assert len(counter.plot(seen).points) == 1 and "<svg" in counter.plot(seen)._repr_svg_()
-    with pytest.raises(cp.errors.NotCovered, match="is no Counter"):
+    with pytest.raises(cp.errors.NotCovered, match="is not a Counter"):
         session.launch(cp.Laplace(1)).plot({})
     for by in ("order", "time"):
         picture = session.plot(by)

@@ -97,7 +97,7 @@ def refusal(mechanism, request):
         (cp.NoisyMax(1), cp.count(), "such as a histogram"),
         (cp.SparseVector(1, 5), cp.histogram("city", keys=["a", "b"]), "a single number, and this one is for 2"),
         (cp.SparseVector(1, 5, monotone=True), cp.sum("age"), "launch one with sensitivity=200"),
-        (cp.Laplace(1), cp.keys("city"), "PartitionSelection and GaussianSelection select keys"),
+        (cp.Laplace(1), cp.keys("city"), "launch PartitionSelection or GaussianSelection"),
         (cp.PartitionSelection(1, 1e-6), cp.count(), r"ask(keys('city'))"),
         (cp.PartitionSelection("1e-4", 1e-6), cp.keys("city"), "moves by up to 2 steps"),
     ],

@@ -74,7 +74,7 @@ def test_a_mechanism_that_would_follow_nothing_is_refused_before_it_is_paid_for(
         (cp.Stream(dimensions=4), cp.Counter(1, width=3), "items of this source are vectors of 4"),
         (cp.Stream(), Following(Fraction(1), 5, 3), "vectors of 3, but this data sends single numbers"),
         (cp.Stream(dimensions=2), Following(Fraction(1), 5, 3), "vectors of 3, but this data sends vectors of 2"),
-        (Numbers({}), cp.Counter(1), "a table stands still"),
+        (Numbers({}), cp.Counter(1), "a table does not change"),
     ):
         session = cp.Session(source, within=cp.PureDP(1))
         with pytest.raises(cp.errors.InvalidRequest, match=words):

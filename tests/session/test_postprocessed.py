@@ -63,6 +63,6 @@ def test_a_claim_that_a_postprocessor_takes_from_its_relation_is_refused_and_not
 
 def test_a_postprocessor_does_not_hide_that_a_mechanism_only_follows_what_arrives():
     session = cp.Session(table(), within=cp.PureDP(1))
-    with pytest.raises(InvalidRequest, match="a table stands still"):
+    with pytest.raises(InvalidRequest, match="a table does not change"):
         session.launch(cp.postprocess(Forward(), cp.Counter(epsilon=1)))
     assert session.loss == cp.PureDP(0)

@@ -374,7 +374,7 @@ def test_tables_alone_move_one_way_together():
         session = cp.Session(both, within=cp.PureDP(1))
         with pytest.raises(InvalidRequest, match="say of which source"):
             session.launch(cp.Counter(epsilon=1))
-        with pytest.raises(InvalidRequest, match="a table, which stands still"):
+        with pytest.raises(InvalidRequest, match="a table, which does not change"):
             session.launch(cp.Counter(epsilon=1), of="people")
         assert session.loss == cp.PureDP(0)
 

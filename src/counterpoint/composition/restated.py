@@ -81,7 +81,7 @@ class Converted(RestatedRule, Value, frozen=True):
     delta: Probability
 
     def __post_init__(self) -> None:
-        """Refuse what is no rule."""
+        """Reject anything that is not a rule."""
         if not isinstance(self.rule, Rule):
             raise InvalidParameter(f"Converted takes a rule, such as a Filter, not a {type(self.rule).__name__}")
 
@@ -118,7 +118,7 @@ class Amplified(RestatedRule, Value, frozen=True):
     rate: Rate
 
     def __post_init__(self) -> None:
-        """Refuse what is no rule."""
+        """Reject anything that is not a rule."""
         if not isinstance(self.rule, Rule):
             raise InvalidParameter(f"Amplified takes a rule, such as a Filter, not a {type(self.rule).__name__}")
 

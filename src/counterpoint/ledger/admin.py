@@ -258,7 +258,7 @@ def _recover(store: Store, name: str, keys: DataKeys, found: Opened, who: str) -
     head, sighting = store.begin(name), found.sighting
     try:
         if head != found.header.head:
-            raise LedgerBusy(f"another process has written to {name!r} meanwhile; close it there, and try again")
+            raise LedgerBusy(f"another process is writing to {name!r}; close it there, and try again")
         if name != REGISTER and store.row(name, path_text(())) is None:
             raise NotAllowed(f"{name!r} was not open yet when this backup was made: there is nothing to be read in it")
         assert sighting is not None

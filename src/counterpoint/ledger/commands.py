@@ -451,7 +451,9 @@ class CloseCommand(Command, frozen=True):
         """Mark the row of the whole session, which every launch and ask reads."""
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
         if self.at or node.closings != self.number:
-            raise NotAllowed("the data were closed or reopened meanwhile: look at the history, and repeat the call")
+            raise NotAllowed(
+                "another request has closed or reopened the data: look at the history, and repeat the call"
+            )
         after = replace(node, closings=self.number + 1)
         marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
         return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
@@ -479,7 +481,7 @@ class RevokeCommand(Command, frozen=True):
         row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
         grant = granted(row)
         if grant is None:
-            raise NotAllowed(f"what is at {self.at!r} was granted to no principal")
+            raise NotAllowed(f"the session at {self.at!r} was not granted to anyone")
         after = replace(node, grant=replace(grant, revoked=True))
         marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
         return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
@@ -588,7 +590,7 @@ def row_at(read: Read, path: Path) -> LaunchRecord:
     """The row at a path; `NotAllowed` if there is none."""
     row = read(path)
     if row is None:
-        raise NotAllowed(f"there is nothing at {path!r}")
+        raise NotAllowed(f"nothing was launched at {path!r}")
     return row
 
 
@@ -596,7 +598,7 @@ def node_at(read: Read, path: Path) -> tuple[Concurrent, SessionState]:
     """The session at a path: its rule and its account; `NotAllowed` if it is another mechanism."""
     row = row_at(read, path)
     if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, SessionState):
-        raise NotAllowed(f"what is at {path!r} is no session")
+        raise NotAllowed(f"what was launched at {path!r} is not a session")
     return row.mechanism, row.state
 
 

@@ -111,7 +111,7 @@ class Replay:
         What was open then is closed right behind it.
         """
         if self._retired:
-            raise self._wrong(entry, "the record goes on after it was retired")
+            raise self._wrong(entry, "the record has entries after it was retired")
         if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
             raise self._wrong(entry, "something was launched or asked after the record was lost")
         if self._closings % 2 and entry.kind in ("launch", "delegation", "ask", "question"):
@@ -295,7 +295,7 @@ def _launched(entry: Entry) -> tuple[Path, str | None, Mechanism, Relation]:
         return parent, name, mechanism, data
     chosen = _read(entry, entry.body.partition("\n")[2])
     if not isinstance(chosen, tuple) or len(chosen) != 2 or not isinstance(chosen[0], Mechanism):
-        raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
+        raise LedgerTampered(f"entry {entry.number} does not have the form of its kind")
     return parent, None, chosen[0], parts[4]
 
 
@@ -316,7 +316,7 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
     if bool(choice) != (of == "question"):  # only a question has a second line
         fits = False
     if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
-        raise LedgerTampered(f"entry {entry.number} does not say what an entry of its kind says")
+        raise LedgerTampered(f"entry {entry.number} does not have the form of its kind")
     return tuple(parts)
 
 

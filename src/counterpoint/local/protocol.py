@@ -113,7 +113,7 @@ class Protocol:
         if not all(map(isinstance, (server, neighbours), (Server, Sparse))):
             raise InvalidParameter(
                 "a protocol has a Server, and neighbours that are k-sparse: first_pair_consistent(k, FirstMessage()) "
-                "for data that stand still, k_sparse(k, ...) for data that change"
+                "for data that do not change, k_sparse(k, ...) for data that do"
             )
         self.server = server
         self.users = users if isinstance(users, Users) else UserObjects(users)

@@ -96,7 +96,7 @@ class NoisyMax(Mechanism, Value, frozen=True):
     rho: PositiveOrNone = default(None)
 
     def __post_init__(self) -> None:
-        """The way of choosing follows from the measure where it is not given."""
+        """Choose the method by the measure, where none was given."""
         if (self.epsilon is None) == (self.rho is None):
             raise InvalidParameter("NoisyMax takes either epsilon=, for pure privacy, or rho=, for zCDP")
         if self.by not in (None, "permute-and-flip", "exponential"):

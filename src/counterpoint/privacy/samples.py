@@ -113,7 +113,7 @@ def amplified(loss: Loss, rate: Fraction, delta: Fraction | None = None) -> Loss
     response = response_of(given)
     if response is None:
         raise NotCovered(
-            f"a sample amplifies (epsilon, delta), and {loss!r} is no such loss (theory, Sampling: rate^2 times rho "
+            f"a sample amplifies (epsilon, delta), but {loss!r} was given (theory, Sampling: rate^2 times rho "
             "would be too little); say delta=1e-6 to amplify what it implies there. Fixed lists of sampled Gaussians "
             "compose by compose.optimal([SampledGaussianDP(mu, rate), ...])"
         )

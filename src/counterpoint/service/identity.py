@@ -185,7 +185,7 @@ class Identity:
                 raise NotAllowed("this key was made and shown before, and cannot be shown again: make another one")
             found = change.principal(named(name))
             if found is None or found.ended is not None:
-                raise NotAllowed(f"there is no principal {name!r} here")
+                raise NotAllowed(f"{name!r} is not a principal")
             expires = None if days is None else now + 86_400 * days
             change.put(StoredKey(key.id, name, key.digest, now, expires), f"key {key.id} of {name!r} was made")
         return key

@@ -72,7 +72,7 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
         if listening.certificate is None and not ipaddress.ip_address(host).is_loopback:
             say("without TLS, keys can be read on the way: give --certificate, or put a proxy with TLS in front")
         if key is not None:
-            say(f"the key of {FIRST!r}, which is shown this once: {key}")
+            say(f"the key of {FIRST!r}, shown only once: {key}")
         say(f"records and receipts are signed with the public key {signer}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:

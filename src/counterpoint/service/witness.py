@@ -260,7 +260,7 @@ class WitnessKeys:
     def end(self, id: str) -> None:
         """End a key, by its public id."""
         if id not in {said["id"] for said in self._read()}:
-            raise InvalidParameter(f"there is no key {id!r} here")
+            raise InvalidParameter(f"this witness has no key {id!r}")
         self._append({"id": id, "ended": int(time.time())})
 
     def owner(self, presented: str) -> str | None:
@@ -397,7 +397,7 @@ def serve_witness(folder: str, listening: Listening, say: Callable[[str], None])
         host, port = listener.getsockname()[:2]
         say(f"a witness at {address(host, port, listening.certificate is not None)}")
         if not book.keys.standing():
-            say(f"the key of {FIRST!r}, which is shown this once: {book.new_key(FIRST).shown()}")
+            say(f"the key of {FIRST!r}, shown only once: {book.new_key(FIRST).shown()}")
         say("stop it with Ctrl-C, or SIGTERM")
         run_server(listening, listener, Limits(), lambda: witness_application(book))
 

@@ -63,7 +63,7 @@ def launchable(mechanism: object, source: Source) -> Fit:
         _must_follow(fitted, source.dimensions)
     elif _only_follows(fitted):
         raise InvalidRequest(
-            f"{type(fitted).__name__} follows data that arrives, and a table stands still: ask it with Laplace or "
+            f"{type(fitted).__name__} follows data that arrives, and a table does not change: ask it with Laplace or "
             "SparseVector, or keep what arrives in a Stream"
         )
     return Fit(fitted, seen, priced(fitted))
@@ -166,7 +166,7 @@ def _wrong_shape(mechanism: Mechanism, public: Plain, prepared: PreparedQuery) -
     if takes(blank):
         return None
     if blank.keyed:
-        return "takes numbers, and which keys there are is none: PartitionSelection and GaussianSelection select keys"
+        return "answers numeric requests; to select keys, launch PartitionSelection or GaussianSelection"
     if takes(Tally(())):
         return "selects keys: ask it for some, as in ask(keys('city'))"
     if blank.width is not None and takes(0):

@@ -210,7 +210,7 @@ def series_of(
     """These answers of a counter as a line, with the band of their error."""
     if not isinstance(counter, Counter):
         raise NotCovered(
-            f"{type(counter).__name__} is no Counter, whose answers make a series; an answer of session.ask has a "
+            f"{type(counter).__name__} is not a Counter, whose answers make a series; an answer of session.ask has a "
             "plot() of its own"
         )
     points = (

@@ -99,7 +99,9 @@ class Session(DelegatingSession):
             kind = type(chosen).__name__
             raise InvalidParameter(f"rule is a Filter, an Odometer or Slots, not a {kind}; give a budget by within=...")
         if chosen.halts:
-            raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
+            raise InvalidParameter(
+                "a session refuses and continues, which is equally private; halt=True is for Concurrent"
+            )
         engine = Engine(ledger_of(ledger, name))
         with closed_on_error(engine, ledger):
             bind(engine, source, second_budget)

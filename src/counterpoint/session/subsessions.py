@@ -49,7 +49,7 @@ def delegated_rule(within: Loss | Rule, delta: Number | None, sampled: Number | 
     """The rule of a delegated session: of a budget its filter; with a delta, converted; on a sample, amplified."""
     rule = within if isinstance(within, Rule) else Filter(within)
     if rule.halts:
-        raise InvalidParameter("a session refuses and goes on, which is as private; halt=True is for Concurrent")
+        raise InvalidParameter("a session refuses and continues, which is equally private; halt=True is for Concurrent")
     promised = rule if delta is None else Converted(rule, delta)
     return promised if sampled is None else Amplified(promised, sampled)
 

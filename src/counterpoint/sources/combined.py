@@ -152,7 +152,9 @@ class Sources(Source):
         name, read = _followed_in(chosen)
         source = self._member(name)
         if isinstance(source, Table):
-            raise InvalidRequest(f"{name} is a table, which stands still: a mechanism can follow data that changes")
+            raise InvalidRequest(
+                f"{name} is a table, which does not change: a mechanism can follow a stream or a live table"
+            )
         joined = self._joined(OnSource(name, read)) if isinstance(read, Request) else None
         if joined is not None and joined.used:
             raise InvalidRequest(

@@ -89,7 +89,7 @@ def test_a_second_feeder_under_one_name_is_refused_before_anything_arrives_twice
     assert fed.feed(islice(items, 5), name="numbers") == 5
     stale = FeedStep("numbers", "4 items", follows=None)
     for step in (stale, FeedStep("numbers", "9 items", follows="4 items"), FeedStep("numbers", "5 items", None)):
-        with pytest.raises(RequestConflict, match="has come to another position meanwhile, so nothing was added"):
+        with pytest.raises(RequestConflict, match="is at another position by now, so nothing was added"):
             fed.receive([0, 1, 2, 3], step)
     assert fed.pin() == 5 and fed.feed(range(20), name="numbers", batch=3) == 15
 

@@ -222,7 +222,7 @@ class SqliteStore(Tables):
         if isinstance(error, apsw.BusyError | apsw.LockedError):
             raise busy(self.path) if self._lock is None else _taken_by_sqlite(self.path) from None
         if isinstance(error, apsw.NotADBError):
-            raise UnknownSchema(f"{self.path!r} is no SQLite database") from None
+            raise UnknownSchema(f"{self.path!r} is not an SQLite database") from None
         if isinstance(error, apsw.CorruptError):
             raise _damaged(self.path) from None
         if isinstance(error, apsw.ConnectionClosedError):

@@ -112,7 +112,7 @@ class ConditionTyper:
             return found.condition
         name = _name(node)
         raise InvalidRequest(
-            f"{name} is {found.describe}, which is no condition: compare it with a literal; {name} IS NOT NULL holds "
+            f"{name} is {found.describe}, not a condition: compare it with a literal; {name} IS NOT NULL holds "
             "where it has a value, and by= counts for each value"
         )
 

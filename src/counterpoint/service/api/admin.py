@@ -55,7 +55,7 @@ def add(registry: TheRegistry, who: Caller, data: JSONBody[PrincipalBody]) -> Js
 
 @post("/principals/{name:str}/keys", summary="Make a key", guards=CUSTODIAN, sync_to_thread=True)
 def new_key(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[KeyBody]) -> Json:
-    """The key is shown this once."""
+    """The key is shown only once."""
     made = registry.identity.new_key(name, days=data.days, by=who.name)
     return {"name": name, "id": made.id, "key": made.shown()}
 

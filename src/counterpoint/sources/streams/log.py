@@ -100,7 +100,7 @@ class FeedStep(NamedTuple):
         """Refuse a step that does not continue the feed, given the ids of all appends, newest first."""
         if position(newest, self.feed) != self.follows:
             raise RequestConflict(
-                f"feed {self.feed[:80]!r} has come to another position meanwhile, so nothing was added: something else "
+                f"feed {self.feed[:80]!r} is at another position by now, so nothing was added: something else "
                 "feeds this stream under the same name; stop one of them, and feed again to go on from there"
             )
 
