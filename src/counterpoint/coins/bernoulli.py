@@ -68,7 +68,7 @@ class Chance:
             lower, upper = int(scaled.lower), min(int(scaled.upper), most)
             if lower == upper:
                 return lower
-            digits *= 2
+            digits *= 2  # a whole number lies between the bounds; the chance is none, so enough digits leave it out
 
     def exceeds(self, word: int, width: int, stream: Keystream) -> bool:
         """Whether the probability exceeds the uniform number whose first `width` binary digits spell `word`.
@@ -88,6 +88,8 @@ class Floors(Protocol):
 
 def lies_below(chance: Floors, word: int, width: int, stream: Keystream) -> bool:
     """Whether the uniform number whose first `width` binary digits spell `word` lies below a chance."""
+    # Both stand for all numbers that begin with these digits. Where they differ, so do the numbers, in the same order;
+    # to settle a tie either way at a fixed width would give each such value a chance that is off by up to 2^-width.
     while word == (threshold := chance.floor(width)):
         word, width = word << _MORE | stream.bits(_MORE), width + _MORE
     return word < threshold
@@ -124,7 +126,7 @@ _FITS = 62
 def uniform(n: int, stream: Keystream) -> int:
     """One of 0, ..., n - 1."""
     width = (n - 1).bit_length()
-    while (value := stream.bits(width)) >= n:
+    while (value := stream.bits(width)) >= n:  # drawn anew, and not taken modulo n: small remainders would be likelier
         pass
     return value
 

@@ -173,7 +173,7 @@ class CellSampler:
         """Which candidates are kept, each with probability P[n]/P[m]."""
         words = stream.words(len(cells), self.width)
         keeps: NDArray[np.bool_] = words >= self.sure
-        keeps[ties] = False  # the cell of a tie may be any
+        keeps[ties] = False  # a tie may lead to any cell, also to one beyond `last`, for which `sure` promises nothing
         unsure = np.flatnonzero(~keeps)
         keeps[unsure] = self._keeps_these(cells[unsure], places[unsure], words[unsure], stream)
         return keeps
@@ -222,8 +222,10 @@ def _exponent(units: tuple[int, int, int], rows: Any, negative: Any, places: Any
 
 def _failures(low: Any, high: Any) -> tuple[Any, Any]:
     """Bounds on 1 - P[n]/P[m] by bounds on g, in units of 2^-58: 1 - e^-g is at most g - g^2/2 + g^3/6, which grows."""
+    # All in 64 bits. For `least` every term that is taken off is rounded up, for `most` the square is rounded down and
+    # the cube up. g/(4 sigma2) is at most g/2^14, as sigma2 >= 2^12; the 2s pay for what the shifts cut off.
     half, third = high >> 29, (high >> 42) + 1  # 2^29 g, cut off; more than 2^16 g, whose cube has to fit
-    least = low - ((half + 1) * (half + 1) >> 1) - (high >> 14) - 2  # sigma2 is at least 2^12
+    least = low - ((half + 1) * (half + 1) >> 1) - (high >> 14) - 2
     most = high - (half * half >> 1) + ((third * third * third << 9) // 3) + 2
     return least, most
 

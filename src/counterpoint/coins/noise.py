@@ -106,7 +106,8 @@ class Geometric:
         """
         words = stream.words(2 * len(self.thresholds), self.width)
         ones = (words < self.pairs).tobytes()
-        if ones != (words <= self.pairs).tobytes():  # a tie; the threshold of passing is 0, so nothing else passes
+        # The last row passes only on a tie: enough digits are kept that its threshold is 0 (`geometric`).
+        if ones != (words <= self.pairs).tobytes():
             first, second = self._values(words.reshape(-1, 2), stream)
             return int(first) - int(second)
         digits = ones[:-2].translate(_DIGITS) + b"11"  # a digit more for both: no integer on the way is a small one
@@ -137,7 +138,7 @@ class Geometric:
 
     def _pass(self, values: Integers, where: NDArray[np.intp], stream: Keystream) -> Integers:
         """Add 2^digits to the values at `where`, once and then as long as they keep passing it."""
-        wide = values.astype(object)
+        wide = values.astype(object)  # Python's integers: how often a value passes has no bound
         for index in where:
             wide[index] += 1 << len(self.digits)
             while self.passing.exceeds(stream.bits(self.width), self.width, stream):
@@ -150,6 +151,7 @@ class Geometric:
 def geometric(scale: Fraction, width: int = WIDTH) -> Geometric:
     """The compiled law. Enough digits are kept that passing them all is rarer than a tie: ln 2 < 7/10."""
     kept = 0
+    # e^(-2^kept/scale) <= 2^-width as soon as 2^kept >= ln 2 * width * scale
     while 2**kept < Fraction(7, 10) * width * scale:
         kept += 1
     digits = tuple(Chance(odds, 2**i / scale) for i in range(kept))

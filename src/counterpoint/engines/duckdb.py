@@ -1,10 +1,10 @@
 """The embedded engine: a DuckDB, in memory or in a file of its own, that holds the stored rows of one table.
 
 The data may be a Parquet or CSV path, a DuckDB relation, an Arrow table, a Polars or pandas frame, or an Ibis table
-expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts (see
-`csv_rows`), and so are pandas columns of objects (see `frames`). After loading, the engine can access no file, no
+expression, which its own backend runs once. Types are never guessed from values: a CSV is read as texts, and
+so are pandas columns of objects (`inputs.py`). After loading, the engine can access no file, no
 network and no Python variable. Each call has its own cursor, so several threads may ask at once. No statement is
-planned by what the rows hold (see `optimizers`). Every failure of the engine becomes `DataFailed`, which says nothing
+planned by what the rows hold (`optimizers.py`). Every failure of the engine becomes `DataFailed`, which says nothing
 about the data; `queries/fallback.py` then computes the answer on another path.
 
 >>> EmbeddedOffer({"age": [41, 17]})

@@ -1,8 +1,8 @@
 """Loading: the SQL that converts the given data into stored form, once, when a table is bound.
 
 Every column becomes 64-bit integer counts of steps, texts or truth values, by the total, per-row rules of `columns`.
-The unit of a row is a key (see `owners`). Of each unit only `rows_per_unit` rows are kept: the first in the order of a
-keyed SHA-256 of unit and content. Which rows are kept depends on nothing but the multiset of the unit's own rows:
+The unit of a row is a key (`unit_key_sql.py`). Of each unit only `rows_per_unit` rows are kept: the first in the order
+of a keyed SHA-256 of unit and content. Which rows are kept depends on nothing but the multiset of the unit's own rows:
 neither on other units' rows nor on the order of the rows. A row without a unit is dropped.
 
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all

@@ -2,7 +2,7 @@
 
 A day is read from a date, a timestamp without a zone, or a text; an instant from a timestamp with or without a zone, or
 a text. Values are clamped before they are converted, since not every engine can convert an infinite one. All engines
-give the same integers: the changes of a zone come from `zones`, not from the engine.
+give the same integers: the changes of a zone come from `changes_of`, not from the engine.
 
 >>> from counterpoint.schema.times import timestamp
 >>> from counterpoint.engines.duckdb import DUCKDB
@@ -79,7 +79,7 @@ def _with_zone(column: Timestamp, kind: str, value: str, dialect: Dialect) -> st
 
 
 def _wall(column: Timestamp, kind: str, value: str, dialect: Dialect) -> str:
-    """The instant of a wall time: the offset is that of the last change before it (see `zones`)."""
+    """The instant of a wall time: the offset is that of the last change before it (`schema/times.py`)."""
     near = f"CAST({value} AS {dialect.unzoned})"
     if kind in _BEYOND_DATES:
         near = f"CAST({_within_calendar(kind, value)} AS TIMESTAMP)"

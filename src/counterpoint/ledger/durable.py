@@ -116,6 +116,8 @@ class DurableLedger(Ledger):
                 self._sealer.learn(records.grounds)
             else:
                 self._store.rollback()
+            # After the commit: a witness that had seen a head which was then lost would accuse an honest ledger. Before
+            # any answer leaves: otherwise a database that is put back could forget an answer that was given.
             self._note(changes)
 
     def _write(self, changes: ChangeSet) -> None:
@@ -223,6 +225,7 @@ class DurableLedger(Ledger):
                 "bytes, which make its fingerprint"
             )
         if self._header is None:
+            # before anything is written: a log that is another session's must not leave an empty session behind
             if log is not None and log.kept_for is not None:
                 raise in_use_log(log.kept_for, log.what)
             self._create(fingerprint, rows, second_budget)

@@ -179,6 +179,7 @@ class SealedTransaction:
         if found.answer is not None:
             return self._done(found)
         assert isinstance(outcome, SealedOutcome)
+        # All but seed and answer: what the noise was drawn from must be as it was begun
         if found[:-2] != outcome.request[:-2]:
             raise _changed(intent.request)
         return None
@@ -192,6 +193,7 @@ class SealedTransaction:
         assert isinstance(outcome, SealedOutcome)
         stored, request, answer = outcome.stored, outcome.request, outcome.request.answer or b""
         body, state, record = outcome.commitment, stored.fingerprint, request.fingerprint
+        # `what` names the head before this entry: by it a receipt proves its place in the chain, whenever it is made.
         self.changes.append(
             "answer",
             intent.request,

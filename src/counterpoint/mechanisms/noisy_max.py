@@ -188,6 +188,8 @@ class NoisyMax(Mechanism, Value, frozen=True):
         """One choice after another, each among those that have not been chosen."""
         choose = _permute_and_flip if self.by == "permute-and-flip" else _exponential
         left, found = list(range(len(scores))), []
+        # Each choice has noise and a share of the budget of its own: the best `top` of one noisy vector would take less
+        # work, and permute-and-flip has no theorem for them.
         for _ in range(top):
             found.append(left.pop(choose(tuple(scores[index] for index in left), scale, coins)))
         return found

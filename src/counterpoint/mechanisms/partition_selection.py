@@ -170,6 +170,8 @@ def chances(epsilon: Fraction, delta: Fraction) -> tuple[int, ...]:
     table = [0]
     while table[-1] < GRID - 1:
         now = table[-1]
+        # p' <= e^e p + d, and 1 - p <= e^e (1 - p') + d the other way round (Desfontaines et al. 2022, Thm 1). Both are
+        # rounded down, against the analyst: the chances keep the two inequalities as integers.
         more = (growth * now >> _FINE) + extra
         rest = -((now + extra - GRID << _FINE) // growth)  # (1 - p - d)/e^e, rounded up
         table.append(min(more, GRID - rest, GRID - 1))

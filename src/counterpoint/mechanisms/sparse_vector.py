@@ -88,9 +88,9 @@ class SparseVector(NoisyThreshold, Value, frozen=True):
     """Answers whether each value reaches the threshold, with noise, until it has answered True `hits` times.
 
     PureDP(epsilon) or zCDP(rho), whichever is given, if every ask moves by at most its sensitivity; one that is more
-    sensitive than `sensitivity` is not accepted. How the loss is spread over the two noises stands, with the proof for
-    zCDP, in `comparison_noise`; any split is private, and this one makes the noise of a comparison least. The threshold
-    is in the units of the requests; without units (`Ask` by `Ask`) that is the grid of the values.
+    sensitive than `sensitivity` is not accepted. How the loss is spread over the two noises stands at the top of this
+    file, with the proof for zCDP; any split is private, and this one makes the noise of a comparison least. The
+    threshold is in the units of the requests; without units (`Ask` by `Ask`) that is the grid of the values.
 
     `release="gap"`: a hit is answered (True, gap), where gap is by how much the noisy value exceeds the noisy threshold
     (rounded up to the grid), at no further charge. `release="value", charge=x`: it is answered (True, noisy value),
@@ -150,7 +150,7 @@ class SparseVector(NoisyThreshold, Value, frozen=True):
             "" if self.charge is None else "; fresh noise on values: plus its charge",
         )
         if self.rho is not None:
-            by = f"sparse vector, at most {self.hits} hits, its Renyi divergences hit by hit (comparison_noise){fresh}"
+            by = f"sparse vector, at most {self.hits} hits, its Renyi divergences hit by hit (sparse_vector.py){fresh}"
             return claim(zCDP(self.rho + more), relation, by, interaction=self._interaction)
         assert self.epsilon is not None
         by = f"sparse vector, at most {self.hits} hits (Lyu et al. 2017, Alg 7), integer noise, e1 + e2 = epsilon"

@@ -134,9 +134,10 @@ class NoisyThreshold(Mechanism):
         assert isinstance(state, ThresholdState) and isinstance(message, Ask) and message.private is not None
         value = reveal(message.private)
         assert isinstance(value, int)
-        # An integer is at or above a rational exactly if it is at or above the rational's ceiling.
+        # An integer is at or above a rational exactly if it is at or above the rational's ceiling. So `above >= 0` is
+        # the comparison of the proof, v + nu >= t + tau, in integers.
         above = value + coins.discrete_laplace(self.scales[1]) - state.tau - ceil(self._threshold(message))
-        if above < 0:
+        if above < 0:  # a miss shows nothing more: how far below it was would cost as much as a hit
             return state.after(hit=False), self.miss()
         return state.after(hit=True), self.hit(message, above, coins)
 

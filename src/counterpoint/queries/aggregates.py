@@ -338,7 +338,7 @@ class Ranks(Request, Value, frozen=True):
 
 
 REQUESTS = (Count, CountDistinct, Sum, Mean, Histogram, Ranks)
-"""Together with `choices.CHOICES` the whole language: exactly these classes, no subclasses."""
+"""With the choices in `compile.LANGUAGE`, the whole language: exactly these classes, no subclasses."""
 
 
 @overload

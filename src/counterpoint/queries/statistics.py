@@ -8,7 +8,7 @@ rows with a value, the number of rows *without* one, which is the shared count l
 That number is free. A row has a value, and then moves the sums by at most s, or it has none, and moves that number
 by its weight c <= s alone. So it moves both together by no more than the sums alone: the corners are those of the sums
 followed by 0, and (0, ..., 0, c). (The L1 norm of the difference of two values of a variance is at most 16/3 < 4 + 2 in
-units of w^2, see `variances`, so its corners still bound the curve.)
+units of w^2, see `variance.py`, so its corners still bound the curve.)
 
 Statistics over the rows of one `where` move together. A row that is counted contributes one of the corners C_j to each
 statistic j, independently. Norms add up over statistics, L1 and squared L2, so with A_j = max |v| and

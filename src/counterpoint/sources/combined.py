@@ -3,7 +3,7 @@
 A unit is the same in all of them, by its name. Two data sets are neighbours if they differ by what one unit has in all
 sources together: each source by its own declaration, and a unit of sources that are declared for adding or removing is
 in all of them or in none. A request is about one source, which `of` names, and has that source's sensitivity. Its rows
-see their own unit's attributes in sources that have one row for each unit, and public lookup tables (see `joining`).
+see their own unit's attributes in sources that have one row for each unit, and public lookup tables (`joins.py`).
 
 >>> import duckdb
 >>> from counterpoint.queries.aggregates import count

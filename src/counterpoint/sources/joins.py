@@ -47,7 +47,7 @@ class Joined(NamedTuple):
     """The columns of another source that rows see; `on` is the column in which rows hold its key.
 
     `table` has its rows, in the engine of the rows that see it: the key `f0`, then the columns `f1`, ... Its name is
-    its own in this process (see `beside`), and not the source's: an engine would take `people` and `People` for one.
+    its own in this process, and not the source's: an engine would take `people` and `People` for one.
     """
 
     name: str

@@ -107,7 +107,7 @@ class Table(Source):
     `category`, `text`, `boolean`, `date`, or `derived` of others). `key`, about 32 secret bytes, makes the pin a
     fingerprint of the content that survives a restart. Without a key every binding has a random pin (an unkeyed
     fingerprint is public and would distinguish neighbours), and which rows of a unit are kept depends on the
-    declaration, so it is the same every time. `data` is a path, relation or frame (see `embedded`), a Spark DataFrame,
+    declaration, so it is the same every time. `data` is a path, a relation or a frame (`duckdb.py`), a Spark DataFrame,
     or a postgresql:// URL; `relation` then names a table or view of that database. An answer has at most `most_cells`
     cells, 10,000 unless up to a million are declared: a cell takes about 4 us and 1 kB of memory while it is answered.
     `unit_type`, "whole" or "text" (a list for several columns), states which values name one unit; without it a column

@@ -103,7 +103,7 @@ def _count_units(distinct: "exp.Expr", node: "exp.Expr", scope: Scope) -> Aggreg
 
 
 def _present(column: "exp.Expr") -> "exp.Expr":
-    from sqlglot import exp  # noqa: PLC0415 - see `reading`
+    from sqlglot import exp  # noqa: PLC0415 - see `parse.py`
 
     value = column.copy() if column.key == "column" else exp.Paren(this=column.copy())
     return exp.Not(this=exp.Is(this=value, expression=exp.Null()))

@@ -111,6 +111,8 @@ class GroupCommit(Generic[Job]):
         batch: list[Ticket[Job]] = []
         try:
             with self._connection:
+                # The batch is taken only once the connection is free: whoever queued up while the last commit was
+                # being synced is in it, too. Taken before, each commit would carry one request less.
                 with self._guard:
                     if own in self._waiting:
                         batch, self._waiting = self._waiting, batch
@@ -119,9 +121,12 @@ class GroupCommit(Generic[Job]):
                 elif not own.done:  # its leader was interrupted: no other is at work while this thread has the lock
                     own.error, own.done = _cut_short(), True
         finally:
+            # The next leader is named, under the guard, before anyone is woken. The other way round a new request could
+            # see no leader and lead beside it, or one that queued up just now could wait for nobody.
             with self._guard:
                 following = self._waiting[:1]
                 self._led = bool(following)
+            # The next leader is woken first: it commits while those that were answered go on.
             for ticket in (*following, *batch):
                 ticket.call()
 

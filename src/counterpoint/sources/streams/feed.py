@@ -94,7 +94,7 @@ class Feedable(Target):
         - a streaming DataFrame of Spark: `checkpoint` is Spark's folder, `trigger` a dictionary of what its trigger
           takes. The result is Spark's running query;
         - a postgresql:// URL: `relation` names a table and `key` its growing key. Rows are read up to where no smaller
-          key can appear (see `feeds.postgres`; at most `wait` seconds are waited for writers to end), or `lag` keys
+          key can appear (see `feed_readers.py`; at most `wait` seconds are waited for writers to end), or `lag` keys
           below the largest. Feed again to poll.
 
         Otherwise the result is the number of items that arrived. The ids of the appends begin with `name`, which

@@ -5,7 +5,7 @@ Two live tables are neighbours if they have the same slots, and
 - *unit level*: all updates of one unit do nothing in one of them. At every moment the rows of that unit are there or
   not, as when a unit is added to a table or removed: every request moves as on that table, counts all the same way;
 - *event level*: one update does nothing in one of them. A put over a row is then a replacement, and without a put its
-  unit may have room for another one; so at every moment one row is replaced by another (see `rule`). With a limit on a
+  unit may have room for another one; so at every moment one row replaces another (`UpdateRule`). With a limit on a
   unit's updates, a later update counts in the place of the one that does nothing, and two rows are replaced.
 
 What follows the *changes* of an answer, update by update, sees other changes only at updates of one unit that count in
