@@ -1,16 +1,19 @@
 """How far a reader has to follow one durable ask: calls of our own functions, and switches from one file to another.
 
 Counted by `sys.setprofile` over the frames of `src/`, on the thread that asks: a call counts when one of our functions
-is entered, a switch when the function entered next is in another file. The ask is the fifth on a Laplace mechanism over
-a small table, so that nothing is imported or compiled on the way.
+is entered, a switch when the function entered next is in another file. Each is the fifth of its kind over a small
+table, so that nothing is imported or compiled on the way: an ask of a Laplace mechanism, and a question
+(`session.ask`), which launches one and asks it.
 
-    python -m bench.trace            # the counts, for SQLite
+    python -m bench.trace            # the counts and the CPU time, for SQLite
     python -m bench.trace --path     # and the functions in the order in which they are entered
 """
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -20,8 +23,10 @@ import counterpoint as cp
 from bench.table import Row
 
 SRC = str(Path(cp.__file__).parent)
-BEFORE: dict[str | None, tuple[int, int]] = {None: (368, 181), "an id": (374, 183)}
-"""By id: calls and switches of one ask when the durable path still ran through callbacks (commit 1c1b903)."""
+BEFORE = {"ask": (386, 224), "question": (942, 511)}
+"""Calls and switches of each when a question was two requests, in a tree of 492 files."""
+WANTED = {"ask": (450, 200), "question": (450, 200)}
+ROUNDS, IN_ONE = 12, 40
 
 
 class Trace(NamedTuple):
@@ -51,29 +56,53 @@ def traced(work: Callable[[], object]) -> Trace:
     return trace
 
 
-def one_ask(id: str | None = None) -> Trace:
-    """The fifth ask on a durable session in SQLite, with an id or without."""
+@contextmanager
+def asked() -> Iterator[dict[str, Callable[[], object]]]:
+    """An ask and a question on a durable session in SQLite, after four of each."""
     request = cp.count(where="state = 'CA'")
     with tempfile.TemporaryDirectory() as home:
         people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, key=bytes(32))
-        with cp.Session(people, within=cp.PureDP(1), ledger=f"{home}/ledger.db", name="people") as session:
-            noisy = session.launch(cp.Laplace(epsilon=0.5, asks=10))
-            for _ in range(4):
-                noisy.ask(request)
-            return traced(lambda: noisy.ask(request, id=id))
+        with cp.Session(people, within=cp.PureDP(1000), ledger=f"{home}/ledger.db", name="people") as session:
+            noisy = session.launch(cp.Laplace(epsilon=0.5, asks=10**6))
+            works = {
+                "ask": lambda: noisy.ask(request),
+                "question": lambda: session.ask(request, epsilon=0.01),
+            }
+            for work in works.values():
+                for _ in range(4):
+                    work()
+            yield works
+
+
+def microseconds(work: Callable[[], object]) -> float:
+    """The CPU time of one, in this process: the least mean of several rounds."""
+    means = []
+    for _ in range(ROUNDS):
+        began = time.process_time()
+        for _ in range(IN_ONE):
+            work()
+        means.append((time.process_time() - began) / IN_ONE)
+    return min(means) * 1e6
 
 
 def rows() -> Iterator[Row]:
-    """The counts beside those of the path with callbacks."""
-    for id, (calls, switches) in BEFORE.items():
-        trace, what = one_ask(id), f"one durable ask {'without an id' if id is None else 'with an id'}"
-        yield Row(f"{what}: calls of our functions", len(trace.calls), calls, "with callbacks", at_most=0.5)
-        yield Row(f"{what}: switches between files", trace.switches, switches, "with callbacks", at_most=0.5)
+    """The counts beside those of two requests."""
+    before = "when a question was two requests"
+    with asked() as works:
+        for name, work in works.items():
+            trace, was, most = traced(work), BEFORE[name], WANTED[name]
+            counts = {"calls of our functions": len(trace.calls), "switches between files": trace.switches}
+            for (what, number), old, wanted in zip(counts.items(), was, most, strict=True):
+                yield Row(f"one durable {name}: {what}", number, old, before, at_most=wanted / old, unit="")
 
 
 if __name__ == "__main__":
-    for given in BEFORE:
-        found = one_ask(given)
-        print(f"id={given!r}: {len(found.calls)} calls, {found.switches} switches between files")
-    if "--path" in sys.argv:
-        print("\n".join(f"{Path(name).relative_to(SRC)}: {function}" for name, function in found.calls))
+    with asked() as works:
+        for name, work in works.items():
+            found = traced(work)
+            print(
+                f"{name}: {len(found.calls)} calls, {found.switches} switches between files, "
+                f"{microseconds(work):.0f} us of CPU"
+            )
+            if "--path" in sys.argv:
+                print("\n".join(f"{Path(file).relative_to(SRC)}: {function}" for file, function in found.calls))

@@ -21,6 +21,7 @@ from counterpoint.errors import (
     RequestConflict,
 )
 from counterpoint.ledger import commands
+from counterpoint.ledger.commands import AskCommand, QuestionCommand
 from counterpoint.ledger.durable import DurableLedger
 from counterpoint.ledger.ledger import Ledger, MemoryLedger
 from counterpoint.ledger.sealing import MasterKey
@@ -246,8 +247,24 @@ def test_a_question_decides_once(monkeypatch):
     monkeypatch.setattr(cp.Laplace, "claim", property(lambda self: seen.append("claim") or usual(self)))
     relation = cp.Table.relation.fget
     monkeypatch.setattr(cp.Table, "relation", property(lambda self: seen.append("relation") or relation(self)))
+    counted(QuestionCommand, "body", QuestionCommand.body)
+    counted(QuestionCommand, "choice", QuestionCommand.choice)
     s.ask(cp.count(), epsilon=1)
-    assert sorted(seen) == ["accepts", "claim", "relation"]
+    assert sorted(seen) == ["accepts", "body", "choice", "claim", "relation"]
+
+
+def test_an_ask_decides_and_is_written_once(monkeypatch):
+    """Whether the mechanism accepts it, by public facts; and what the record keeps of it."""
+    s, seen = session(cp.PureDP(10)), []
+    handle = s.launch(cp.Laplace(1, asks=9))
+    handle.ask(cp.count())  # whether the mechanism follows updates is decided with the first ask of a handle
+    for kind, name in ((cp.Laplace, "accepts"), (cp.Laplace, "step"), (AskCommand, "body")):
+        usual = getattr(kind, name)
+        monkeypatch.setattr(
+            kind, name, lambda self, *given, name=name, usual=usual: seen.append(name) or usual(self, *given)
+        )
+    handle.ask(cp.count())
+    assert seen == ["body", "accepts", "step"]
 
 
 def crash(*_, **__):
