@@ -65,7 +65,7 @@ def asked() -> Iterator[Mapping[str, Callable[[], object]]]:
         people = cp.Table(cp.datasets.people(), unit="person_id", rows_per_unit=1, key=bytes(32))
         with cp.Session(people, within=cp.PureDP(1000), ledger=f"{home}/ledger.db", name="people") as session:
             noisy = session.launch(cp.Laplace(epsilon=0.5, asks=10**6))
-            works = {
+            works: dict[str, Callable[[], object]] = {
                 "ask": lambda: noisy.ask(request),
                 "question": lambda: session.ask(request, epsilon=0.01),
             }
