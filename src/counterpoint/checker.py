@@ -366,7 +366,7 @@ class PlainSum:
     exact: bool = True
 
     def plus(self, spent: Sum, loss: Any, times: int = 1) -> Sum:
-        """The sum with so many launches of a loss, each of which is rounded."""
+        """The sum after this number of launches of a loss, rounded after each."""
         return tuple(self._plus(one, more, times) for one, more in zip(spent, self.adds(loss), strict=True))
 
     def _plus(self, total: Fraction, amount: Fraction, times: int) -> Fraction:

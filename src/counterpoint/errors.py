@@ -222,7 +222,7 @@ class ServiceFailed(CounterpointError):
 
 
 class FeedFailed(CounterpointError):
-    """The source of a feed failed. Whole batches arrived before; feed again, and it goes on behind them."""
+    """The source of a feed failed. Whole batches arrived before; feed again, and it continues after them."""
 
 
 class CustodianWarning(UserWarning):

@@ -204,7 +204,7 @@ class Choice(Answer):
         return rows.numerator if rows.denominator == 1 else rows
 
     def rows_needed(self, probability: Number = SURE) -> int:
-        """The least number of rows of which the choice says anything: among fewer, its rank error spans all of them.
+        """The least number of rows among which the choice tells anything: the rank error spans all rows of fewer.
 
         How many rows there are is private, and a choice does not tell: ask for a count beside it.
         """
@@ -223,7 +223,7 @@ class Choice(Answer):
 
 
 def rows_needed(prepared: PreparedQuery, rank_error: Fraction | int) -> int:
-    """The least number of rows of which a choice says anything that is off by so many of them."""
+    """The least number of rows among which a choice with this rank error tells anything."""
     request = prepared.request.request if isinstance(prepared.request, OnSource) else prepared.request
     assert isinstance(request, RankedChoice)
     return floor(request.rows_spanned(Fraction(rank_error))) + 1
@@ -349,5 +349,5 @@ class KeysAnswer(TupleAnswer):
         return f"() (none was selected: a key needs about {self.units_needed():,} units){self._mark}"
 
     def error(self, probability: Number = SURE) -> NoReturn:
-        """Refused: keys are no numbers."""
+        """Refused: keys are not numbers."""
         raise NotCovered("keys have no error: answer.units_needed(0.95) is how many units a key needs to be selected")

@@ -107,7 +107,7 @@ class Patience:
 
     @property
     def lasts(self) -> bool:
-        """Whether to go on."""
+        """Whether to continue."""
         return self._until is None or time.monotonic() < self._until
 
     @property

@@ -38,7 +38,7 @@ _TIMES = tuple(2**power for power in range(8, 25, 2))
 
 
 class SpacedNoise(BltNoise):
-    """Noise of which every item is a step."""
+    """Noise with one step for each item."""
 
     __slots__ = ()
 

@@ -269,7 +269,7 @@ class Picture:
         return joined(_pattern(hatch), ground, drawing), height
 
     def figure(self) -> Markup:
-        """Both layouts, of which the style sheet shows the one that fits, and the same as a table."""
+        """Both layouts and a table; the style sheet shows the layout that fits."""
         return element("figure", self.inline(), self.inline(narrow=True), self._table(), class_="cp-picture cp-figure")
 
     def _table(self) -> Markup:

@@ -215,7 +215,7 @@ class EmbeddedEngine:
         return self._attempt(connection.cursor)
 
     def _attempt(self, work: Callable[[], _T]) -> _T:
-        """What a call of the engine returns; or `DataFailed`, or the refusal of a table that was closed meanwhile."""
+        """What a call of the engine returns; or `DataFailed`, or a refusal if the table has been closed."""
         found = _attempted(work)
         if not isinstance(found, DataFailed):
             return found

@@ -111,7 +111,7 @@ def link(before: bytes, entry: bytes) -> bytes:
 
 
 def read_entry(data: bytes, number: int | None = None) -> Entry:
-    """The entry that these bytes are; `LedgerTampered` if they are none, with its number if that is known."""
+    """Read an entry; `LedgerTampered` if these bytes are not one, with its number if that is known."""
     try:
         return _DECODER.decode(data)
     except _UNREADABLE:
@@ -154,7 +154,7 @@ class Receipt(msgspec.Struct, frozen=True):
 
 
 class NeverAnswered(LedgerError):
-    """There is no answer under this id that a receipt could be for."""
+    """No answer is on record under this id, so there is no receipt."""
 
 
 class Grounds(NamedTuple):

@@ -67,7 +67,7 @@ class Fit(msgspec.Struct, frozen=True):
 
 
 class Admission(msgspec.Struct, frozen=True):
-    """What a request that may happen comes to: where its answer will be settled, and the row that it changes at once.
+    """The effect of an admitted request: where its answer will be settled, and the row that it changes at once.
 
     `row` is the row at `path`, if there is one already; `charged` replaces the row that the request concerns.
     """

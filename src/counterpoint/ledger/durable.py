@@ -83,7 +83,7 @@ class DurableLedger(Ledger):
         self._open_header()
 
     def check(self) -> None:
-        """Refuse to go on in a forked process, after a failure, when closed, or when the connection was lost."""
+        """Refuse everything in a forked process, after a failure, when closed, or when the connection was lost."""
         self._group.check()
         if not self._store.is_open:
             raise failed_before()
@@ -311,7 +311,7 @@ class DurableLedger(Ledger):
             store.rollback()
 
     def record(self) -> Iterator[str]:
-        """The public record as JSON lines, as of the moment of the first; other requests go on meanwhile."""
+        """The public record as JSON lines, as it is when the first is read; other requests are not held up."""
         return exported(self._connection, self.name, self._signer)
 
     def head(self) -> int:

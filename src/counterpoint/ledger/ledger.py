@@ -145,7 +145,7 @@ class Transaction(Protocol):
         """What is on record under an id."""
 
     def must_be_new(self, kind: str, request: str) -> None:
-        """`LedgerTampered` if there was a request of this id, of which nothing is stored any more."""
+        """`LedgerTampered` if the chain has a request with this id and the tables do not."""
 
     def waiting_at(self, path: Path) -> Intent | None:
         """The open request at a row."""
@@ -160,7 +160,7 @@ class Transaction(Protocol):
         """Record a request with a fresh seed, and the row that it charges."""
 
     def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:
-        """Record that a launch was refused, or a request for which there is no grant."""
+        """Record that the rule refused a launch, or that no grant covers a request."""
 
     def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
         """The answer on record, if the request has one; `LedgerError` if no such request was begun."""
@@ -247,7 +247,7 @@ class Settle(msgspec.Struct, frozen=True):
         return Lookups((self.intent.request,), rows=root, versions=(self.intent.path,))
 
     def run(self, records: Transaction) -> Plain:
-        """What is on record: if another thread or process has finished this intent meanwhile, what it stored."""
+        """Store the outcome; or return what another thread or process has stored for this intent."""
         done = records.settled(self.intent, self.outcome)
         if done is not None:
             return not_lost(self.intent.request, done).answer
@@ -289,7 +289,7 @@ class Ledger:
         """Run a job in a transaction; its result, once that is durable."""
 
     def check(self) -> None:
-        """Refuse to go on (`ForkedProcess` in a fork of the process that has it open); before any lock is waited for.
+        """Raise what makes this ledger unusable (`ForkedProcess` in a fork of its process), before any lock is waited for.
 
         A fork has the locks of its parent's threads, but not the threads that would let go of them.
         """

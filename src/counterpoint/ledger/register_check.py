@@ -58,7 +58,7 @@ class RegisterSigner(NamedTuple):
 
 
 class Registered:
-    """What the entries of a register say, followed from the first; `signing` is None where the key is not at hand."""
+    """The content of a register, read entry by entry; `signing` is None if the key is missing."""
 
     def __init__(self, signing: bytes | None) -> None:
         self._signing = signing

@@ -90,7 +90,7 @@ def read_row(stored: StoredRow, keys: DataKeys) -> LaunchRecord:
 
 
 def seen_row(stored: StoredRow, keys: DataKeys) -> LaunchRecord:
-    """The row for a reader: a state that no key at hand opens is shown as `Sealed`, a session without its sample."""
+    """The row for a reader: a state that no available key opens is shown as `Sealed`, a session without its sample."""
     try:
         return read_row(stored, keys)
     except Unsealable:
@@ -126,7 +126,7 @@ class OpenRows:
         return self._rows.get(path_text(path))
 
     def keep(self, stored: StoredRow, row: LaunchRecord) -> None:
-        """Remember the last few; not a large state, of which few would fill the memory."""
+        """Remember the last few rows, but no large state: a few of these would fill the memory."""
         if len(self._rows) >= _KEPT:
             self._rows.clear()
         if len(stored.sealed or b"") <= _LARGEST:

@@ -84,7 +84,7 @@ class SessionState(State, Value, frozen=True):
 
 
 class Sealed(State, Value, frozen=True):
-    """Stands for a state that no key at hand opens: a reader sees that there is one, and cannot step it."""
+    """A state that no available key opens: a reader sees that it exists, and cannot step it."""
 
 
 class Faulty(State, Value, frozen=True):
@@ -150,7 +150,7 @@ def granted(row: LaunchRecord) -> Grant | None:
 
 
 def sample_of(node: SessionState) -> Sample:
-    """The sample that a session sees which sees one; `Unsealable` if no key at hand opens it."""
+    """The sample of units that a session sees; `Unsealable` if no available key opens it."""
     if node.sample is None:
         raise Unsealable("the sample of units that this session sees is sealed, and no key at hand opens it")
     return node.sample

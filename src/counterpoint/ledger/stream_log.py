@@ -80,7 +80,7 @@ class StoredStreamLog:
         return self._store.stored_position(feed)
 
     def begin(self, arrivals: Sequence[Arrival]) -> None:
-        """Keep these in one transaction, if there are no others."""
+        """Store these items in one transaction, if the log is empty."""
         self._store.transact(_Begin(self._sealer, [batch for arrival in arrivals for batch in _batches(arrival)]))
 
     def after(self, known: int) -> Iterator[tuple[int, list[Item]]]:

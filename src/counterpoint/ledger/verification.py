@@ -191,7 +191,7 @@ def _check(  # noqa: PLR0917 - all that a record is compared with
 
 
 def _registered(header: SessionHeader, master: MasterKey | None) -> Registered:
-    """What follows the register, with the key of its signatures if that is at hand."""
+    """A follower of the register, with the key of its signatures if it is available."""
     keys = DataKeys(REGISTER, master, header.keys)
     return Registered(keys.register_key() if header.keys and keys.usable else None)
 

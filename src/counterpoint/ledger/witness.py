@@ -79,7 +79,7 @@ class Witness(Sightings, Protocol):
     place: str
 
     def note(self, whose: str, sequence: int, head: bytes, genesis: bytes, entries: Entries | None = None) -> None:
-        """See a head, durably. `entries` reads the chain, to which other processes may have added meanwhile."""
+        """Record a head, durably. `entries` reads the chain, which other processes may have extended."""
 
     def note_place(self, whose: str, genesis: bytes) -> None:
         """See where the witness and the ledger are now."""
@@ -173,7 +173,7 @@ class SeenBefore(Sightings):
 
 
 def _begun(lines: Iterator[Line]) -> Iterator[Line]:
-    """The same lines, of which the first was read: the file is open, also if another one takes its name."""
+    """The same lines after reading the first: the file is open then, even if another one takes its name."""
     return chain([line for line in (next(lines, None),) if line is not None], lines)
 
 
@@ -206,7 +206,7 @@ class Recovered(NamedTuple):
 
 
 class WitnessCheck(NamedTuple):
-    """What the lines about a chain come to.
+    """What the lines about a chain prove.
 
     `any` says whether there are some, `furthest` is the furthest of them, and `beyond` its number if the chain does not
     come so far (0: it does). `placed` says whether they name the place of the ledger, `recovered` whether they have the
@@ -242,7 +242,7 @@ class _Seen:
         self.furthest = max(self.furthest, line)
 
     def take_back(self, recovered: Recovered) -> None:
-        """Forget what the record that was lost had come to, as far as its recovery says."""
+        """Forget the heads of a lost record, as far as its recovery says."""
         lost = range(recovered.number, recovered.seen + 1)
         self._wrong.difference_update(lost)
         if self.furthest.sequence in lost:

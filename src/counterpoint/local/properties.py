@@ -268,7 +268,7 @@ def _query(ask: Ask) -> Plain:
 
 
 def is_whole(value: object) -> bool:
-    """Whether a part of a query is an integer as such, and not a truth value.
+    """Whether a part of a query is an integer, and not a truth value.
 
     >>> is_whole(3), is_whole(True), is_whole("3")
     (True, False, False)

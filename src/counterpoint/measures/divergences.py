@@ -49,7 +49,7 @@ def renyi_of_pure(epsilon: Fraction, alpha: Fraction, p: Precision) -> Interval:
 
 
 def pure_near(tau: Fraction, alpha: Fraction) -> Fraction:
-    """Near the epsilon of which `renyi_of_pure` is tau, a number above 0: to 14 digits where floats reach, else below.
+    """Near the epsilon with renyi_of_pure(epsilon) = tau > 0: to 14 digits where floats reach, else below it.
 
     tau_alpha(eps) is eps times the mean of tanh between eps/2 and (alpha-1/2) eps, hence at most eps and at most
     alpha eps^2/2. In logarithms its slope falls from 2 to 1, so Newton's steps from below stay below.

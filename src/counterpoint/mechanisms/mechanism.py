@@ -91,7 +91,7 @@ class Left(State, Value, frozen=True):
 
 
 class Chosen(Tagged, Value, frozen=True):
-    """An answer that chooses one of several: a public index, which is no number on the grid of the values.
+    """An answer that chooses one of several: a public index, not a number on the grid of the values.
 
     >>> Chosen(3).index
     3

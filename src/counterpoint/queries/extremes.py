@@ -371,7 +371,7 @@ TOPS = (Top,)
 
 
 class Largests(PreparedQuery, frozen=True, kw_only=True):
-    """A prepared query for counts of which the names of the `k` largest are wanted: in units, a tuple of names."""
+    """A prepared query for the names of the `k` largest counts: in units, a tuple of names."""
 
     k: int
 

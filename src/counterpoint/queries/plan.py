@@ -212,7 +212,7 @@ class Piece(NamedTuple):
 
 
 def pieces(plan: QueryPlan) -> tuple[Piece, ...]:
-    """A plan in pieces, each of which counts units at most once, so that no statement needs memory for several counts.
+    """A plan in pieces that count units at most once each, so that no statement needs memory for several counts.
 
     An engine collects the units that it counts, and all COUNT(DISTINCT ...) of one statement at the same time. Within a
     limited memory they would fail from some number of units on, and the time of the answer would show it. So the pieces

@@ -69,7 +69,7 @@ class RankedChoice(Request):
 
     @abstractmethod
     def rows_spanned(self, rank_error: Fraction) -> Fraction:
-        """The most rows of which every candidate is within this rank error, so that the choice says nothing."""
+        """The most rows among which every candidate is within this rank error, so that the choice tells nothing."""
 
     def among(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
         """The column, and the candidates that were given or follow from its bounds."""

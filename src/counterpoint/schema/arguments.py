@@ -163,7 +163,7 @@ def _spelled(number: AnyNumber, what: str) -> str:
 
 
 def listed(items: Any, what: str) -> tuple[Any, ...] | None:
-    """The items of an iterable as a tuple; a text is refused, as it is no list of letters.
+    """The items of an iterable as a tuple; a text is refused, since a list of its letters is not meant.
 
     An endless iterable is read only until it has too many items.
 

@@ -467,7 +467,7 @@ def undeclared_words(name: str, kind: str) -> str:
 
 
 def what_to_declare(kind: str) -> str:
-    """The code that declares a column of this type, with names for what is to be filled in; or why there is none.
+    """The code that declares a column of this type, with names to be filled in; or why it cannot be declared.
 
     >>> what_to_declare("DATE")
     "cp.date('YYYY-MM-DD', 'YYYY-MM-DD')"

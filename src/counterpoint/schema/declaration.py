@@ -194,7 +194,7 @@ class Declaration(Tagged, Value, frozen=True):
 
 
 def _instead(name: object, column: Column) -> str:
-    """What to ask instead of a sum or a mean of what is no number, or what to declare."""
+    """What to ask instead of a sum or a mean of a column that is not a number, or what to declare."""
     match column:
         case Boolean():
             return f"count where it holds, count(where={name!r}), or take 'CASE WHEN {name} THEN 1 ELSE 0 END'"

@@ -171,7 +171,7 @@ def end_key(
     key_file: KeyFile = None,
     witness: WitnessAt = None,
 ) -> None:
-    """Revoke a key; by the name of a principal, all its keys, and the principal is no more."""
+    """Revoke a key; given the name of a principal, all its keys, and remove the principal."""
     with explained(), _people(config, ledger, key_file, witness) as people:
         names = {one.name for one in people.principals()}
         ids = {key.id for name in names for key in people.keys(name)}

@@ -208,7 +208,7 @@ class GuardedListener(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection that may stay. BlockingIOError if there is none: the event loop asks again."""
+        """The next connection that is admitted. BlockingIOError if none waits: the event loop asks again."""
         loop = asyncio.get_running_loop()
         while self._accepted < _AT_ONE_TURN:
             if self._accepted == 0:

@@ -196,7 +196,7 @@ def check_tls(listening: Listening) -> None:
 
 
 def listener_at(listening: Listening) -> socket.socket:
-    """The socket to serve on; `InvalidParameter` if it cannot be had."""
+    """The socket to serve on; `InvalidParameter` if it cannot be opened."""
     family = socket.AF_INET6 if ":" in listening.host else socket.AF_INET
     # asyncio sends small packets at once only on sockets that name TCP: else each response waits 40 ms for an ACK
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

@@ -103,7 +103,7 @@ class _Followed:
         self.newest = (number, head)
 
     def needed(self) -> list[Seen]:
-        """The lines of which all this can be read again."""
+        """The lines from which all this can be read again."""
         kept = [(0, place) for place in self.places]
         for before, recovery in zip(self.taken_back, self.recoveries, strict=True):
             kept += [recovery] if before in kept[-1:] else [before, recovery]

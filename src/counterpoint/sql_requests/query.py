@@ -74,7 +74,7 @@ class Compared(Having):
         return _SIGNS[self.sign](shown, self.literal)
 
     def is_unlike(self, value: object) -> bool:
-        """Whether one of the two is a text and the other is none: such values are in no order."""
+        """Whether one of the two is a text and the other is not: such values have no order."""
         return isinstance(value, str) != isinstance(self.literal, str)
 
     def literals(self) -> "Iterator[Compared]":
@@ -225,7 +225,7 @@ class Order:
 
 
 def arranged(rows: Sequence[Row], having: Having | None, order: Sequence[Order], limit: int | None) -> list[Row]:
-    """The rows of which HAVING is true, in this order, at most `limit`; rows that are alike keep their order."""
+    """The rows for which HAVING is true, in this order, at most `limit`; equal rows keep their order."""
     kept = [row for row in rows if having is None or having.holds(row) is True]
     for by in reversed(order):  # sorting is stable
         gone = [row for row in kept if row[by.place] is None]

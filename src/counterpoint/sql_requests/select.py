@@ -249,7 +249,7 @@ def _listed(condition: "exp.Expr | None", columns: tuple[str, ...], scope: Scope
 
 
 def _lists(condition: "exp.Expr", scope: Scope) -> "Iterator[tuple[str, list[bool | int | str]]]":
-    """Each column of which a part of WHERE lists the values, with these."""
+    """Each column whose values a part of WHERE lists, with the values."""
     for part in operands(condition) if condition.key == "and" else [condition]:
         if part.key not in ("in", "eq") or part.this.key != "column" or part.args.get("negate"):
             continue

@@ -93,7 +93,7 @@ class Automaton:
         return self._rows[state, message]
 
     def confirm(self) -> None:
-        """Compute the start and a few of the laws again, the last first: what happened meanwhile must change nothing.
+        """Compute the start and a few of the laws again, the last first: a mechanism must not have changed since.
 
         `TapeMismatch` if one differs: then the mechanism remembers or reads something that is not in its state.
         """

@@ -41,7 +41,7 @@ class DeltaTooSmall(InvalidParameter):
 
 
 class CurveTooHigh(InvalidParameter):
-    """There is no decomposition by this curve, below which `adversary` gets.
+    """No decomposition has this curve: `adversary` beats it.
 
     `curve` is the mechanism's own, exactly; None where its probabilities are not rational.
     """

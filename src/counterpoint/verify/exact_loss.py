@@ -196,7 +196,7 @@ class ExactLoss:
     def renyi_at(self, alpha: Number, delta: Number = 0) -> float:
         """The Renyi divergence of order alpha, rounded up; with a `delta`, the delta-approximate one.
 
-        That one (Whitehouse et al. 2023, Def 9) is read off the trade-off curve, below which no adversary gets: an
+        That one (Whitehouse et al. 2023, Def 9) is read off the trade-off curve, which no adversary beats: an
         upper bound for all adversaries, and exact if one of them is best at every trade-off, as in one round, and all
         probabilities are rational.
 

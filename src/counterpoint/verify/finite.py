@@ -193,7 +193,7 @@ class Door(State, Value, frozen=True):
 
 
 class OpenDoor(Mechanism, Value, frozen=True):
-    """M_delta of Henzinger et al. 2024, Thm 5.2: two asks about a bit, of which at most one may differ; (0, delta)-DP.
+    """M_delta of Henzinger et al. 2024, Thm 5.2: two asks about a bit, at most one of them differing; (0, delta)-DP.
 
     >>> OpenDoor(0.125).claim.loss
     ApproxDP(0, 0.125)

@@ -92,7 +92,7 @@ class UnitCoins(State, Value, frozen=True):
 
 
 class UnitByUnit(Mechanism, Value, frozen=True):
-    """A sampled mechanism, or a session on a sample, on `units` units, each of which brings a number with a message."""
+    """A sampled mechanism, or a session on a sample, on `units` units; each brings a number with a message."""
 
     sampled: Mechanism
     units: PositiveInt

@@ -184,7 +184,7 @@ def largest_loss(groups: Groups) -> Fraction:
 
 
 def common_measure(groups: Groups) -> Fraction:
-    """The largest number of which every epsilon is a multiple.
+    """The largest number that divides every epsilon.
 
     >>> common_measure(((Fraction(1, 10), 5), (Fraction(1, 4), 5)))
     Fraction(1, 20)

@@ -89,7 +89,7 @@ class GroupCommit(Generic[Job]):
         return ticket.result
 
     def check(self) -> None:
-        """Refuse to go on in a forked process, which would share its parent's connection, or after a failure."""
+        """Refuse everything in a forked process, which would share its parent's connection, and after a failure."""
         self._process.check()
         self._must_go_on()
 

@@ -164,7 +164,7 @@ class PostgresStore(Tables):
             self._refuse(error)
 
     def commit(self) -> None:
-        """Return once it is on disk; after a change that failed, the server does not come to it."""
+        """Return once it is on disk; after a change that failed, the server does not commit."""
         try:
             done = self._connection.execute("COMMIT")
             self._sending.close()

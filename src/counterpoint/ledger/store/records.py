@@ -167,7 +167,7 @@ def path_text(path: Path) -> str:
 
 @lru_cache(maxsize=4096)
 def read_path(text: str) -> Path:
-    """The path that `path_text` wrote; `LedgerTampered` if it is none."""
+    """Read a path that `path_text` wrote; `LedgerTampered` if this is not one."""
     try:
         return msgspec.json.decode(text, type=tuple[int | str, ...])
     except _UNREADABLE:
@@ -185,7 +185,7 @@ def read_record(kind: type[_T], found: Sequence[Any]) -> _T:
 
 
 class StoredPrincipal(NamedTuple):
-    """A principal, when it was made and, if it is no more, when it ended."""
+    """A principal, when it was made and, if it was removed, when."""
 
     name: str
     role: str

@@ -283,7 +283,7 @@ _CACHED = 1024
 
 
 class Unreadable(InvalidRequest):
-    """A text that is no expression."""
+    """A text that is not an expression."""
 
 
 class Expression(NamedTuple):

@@ -72,7 +72,7 @@ class Quantity(NamedTuple):
 
     @property
     def divides(self) -> bool:
-        """Whether this is a quotient of integers, which is no multiple of the grid."""
+        """Whether this is a quotient of integers, which need not lie on the grid."""
         return self.bottom != ONE
 
 
@@ -141,7 +141,7 @@ def divided(left: Quantity, right: Quantity) -> Quantity:
 
 
 def chosen(cases: Cases, otherwise: Quantity | None) -> Quantity:
-    """The quantity of the first condition that holds; None is a missing value, and at least one is none."""
+    """The quantity of the first condition that holds; None is a missing value, and at least one is given."""
     given = [value for _, value in cases if value is not None] + ([] if otherwise is None else [otherwise])
     grid = _common([value.grid for value in given])
     tops = [(condition, _on(grid, value)) for condition, value in cases]
@@ -232,7 +232,7 @@ def compared(left: Quantity, sign: str, right: Quantity) -> Condition:
 
 
 def one_of(whole: Integer, values: Sequence[Fraction]) -> Condition:
-    """The term is one of these values; a value between two integers, or out of range, is none that it can have."""
+    """The term is one of these values; it never has a value between two integers, or one out of range."""
     least, most = _range(whole)
     keys = [value.numerator for value in values if value.denominator == 1 and least <= value <= most]
     return In(whole.term, tuple(keys))
@@ -255,7 +255,7 @@ def _range(whole: Integer) -> tuple[int, int]:
 
 
 def _common(grids: Sequence[Fraction]) -> Fraction:
-    """The coarsest grid of which each of these is a multiple."""
+    """The coarsest grid that contains each of these."""
     return Fraction(gcd(*(grid.numerator * (_scale(grids) // grid.denominator) for grid in grids)), _scale(grids))
 
 
@@ -264,7 +264,7 @@ def _scale(grids: Sequence[Fraction]) -> int:
 
 
 def _on(grid: Fraction, quantity: Quantity | None) -> Integer | None:
-    """The top of a quantity, in units of a grid of which its own is a multiple."""
+    """The top of a quantity, in units of a grid that divides its own."""
     return None if quantity is None else _times(quantity.top, _constant(floor(quantity.grid / grid)))
 
 

@@ -80,7 +80,7 @@ def end_key(registry: TheRegistry, who: Caller, id: InPath) -> Json:
 
 @post("/backups", summary="Back up the ledger", guards=CUSTODIAN, sync_to_thread=True)
 def backup(registry: TheRegistry) -> Json:
-    """A copy in the folder that the operator has set; requests go on meanwhile. Only for an SQLite ledger."""
+    """Copy an SQLite ledger into the folder that the operator has set, without holding up requests."""
     if registry.place.in_postgres:
         raise NotAllowed("this ledger is in PostgreSQL: back it up as a database, by pg_dump or a standby")
     if registry.backups is None:

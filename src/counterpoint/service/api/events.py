@@ -72,7 +72,7 @@ async def _following(seen: "_Seen", stands: "_Standing", until: float) -> AsyncI
 
 
 class _Standing:
-    """Whether a reader may go on reading."""
+    """Whether a reader may continue to read."""
 
     def __init__(self, registry: Registry, who: Principal, presented: str, stopping: threading.Event) -> None:
         self._registry, self._who, self._presented, self._stopping = registry, who, presented, stopping

@@ -74,13 +74,13 @@ class AskBody(Body, frozen=True, kw_only=True):
 
 
 class RequestBody(Body, frozen=True, kw_only=True):
-    """A request of which the public facts are wanted."""
+    """A request whose public facts are wanted."""
 
     request: Json
 
 
 class ErrorBody(Body, frozen=True, kw_only=True):
-    """A request whose error is wanted, and with which probability it shall hold."""
+    """A request whose error is wanted, and the probability with which it is to hold."""
 
     request: Json
     probability: int | float | str = "0.95"

@@ -83,7 +83,7 @@ def _chain(registry: Registry, name: str) -> RecordLine:
 
 
 def _arriving(registry: Registry, name: str, now: float) -> Arriving:
-    """By the entries of the chain, each of which says how many items there are with it."""
+    """By the entries of the chain: each has the number of items up to it."""
     arrived = [(entry.at, entry.version) for entry in map(read_entry, registry.entries(name)) if entry.kind == "items"]
     total = arrived[-1][1] if arrived else 0
     before = max((items for at, items in arrived if at < now - 3600), default=0)
