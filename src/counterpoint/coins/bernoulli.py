@@ -126,7 +126,8 @@ _FITS = 62
 def uniform(n: int, stream: Keystream) -> int:
     """One of 0, ..., n - 1."""
     width = (n - 1).bit_length()
-    while (value := stream.bits(width)) >= n:  # drawn anew, and not taken modulo n: small remainders would be likelier
+    # drawn anew, and not taken modulo n: small remainders would be likelier
+    while (value := stream.bits(width)) >= n:
         pass
     return value
 

@@ -289,7 +289,7 @@ class Ledger:
         """Run a job in a transaction; its result, once that is durable."""
 
     def check(self) -> None:
-        """Raise what makes this ledger unusable (`ForkedProcess` in a fork of its process), before any lock is waited for.
+        """Raise what makes this ledger unusable, such as `ForkedProcess` in a fork, before any lock is waited for.
 
         A fork has the locks of its parent's threads, but not the threads that would let go of them.
         """
