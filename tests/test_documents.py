@@ -39,6 +39,17 @@ def test_the_map_lists_every_room_and_no_other():
     assert len(listed) == len(set(listed))
 
 
+def test_what_happens_where_is_so():
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    table = page.partition("| where | it happens |")[2].partition("\n\n")[0]
+    rows = [re.findall(r"`([^`]+)`", row) for row in table.splitlines()[2:]]
+    assert len(rows) == 5
+    for named in rows:
+        files = [SRC / name for name in named if name.endswith(".py")]
+        code = "".join(file.read_text(encoding="utf-8") for file in files)
+        assert files and all(f"def {name.rpartition('.')[2]}(" in code for name in named if not name.endswith(".py"))
+
+
 def test_code_on_the_pages_is_at_most_88_characters_wide():
     pages = [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]
     wide = [
