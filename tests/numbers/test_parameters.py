@@ -4,13 +4,13 @@ import subprocess
 import sys
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import pytest
 
 from counterpoint.encoding import Tagged, Value, decode, encode
 from counterpoint.errors import InvalidParameter
-from counterpoint.numbers import Number
+from counterpoint.numbers import Number, parameters
 from counterpoint.numbers.parameters import (
     NonNegative,
     NonNegativeInt,
@@ -128,6 +128,28 @@ def test_what_a_mixin_annotates_is_not_a_field() -> None:
 
     assert Watch("0.5").at == Fraction(1, 2)
     assert not hasattr(Watch("0.5"), "hits")
+
+
+@pytest.mark.parametrize(
+    "kind, last, beyond",
+    [
+        (parameters.Positive, "1e-9", 0),
+        (parameters.NonNegative, 0, "-1e-9"),
+        (parameters.Probability, 1, "1.000000001"),
+        (parameters.Order, "1.000000001", 1),
+        (parameters.Rate, "0.999999999", 1),
+        (parameters.PositiveInt, 1, 0),
+        (parameters.NonNegativeInt, 0, -1),
+        (parameters.Flag, True, 1),
+    ],
+)
+def test_a_kind_takes_numbers_up_to_its_limit_and_none_beyond(kind: Any, last: object, beyond: object) -> None:
+    class Limited(Value, frozen=True):
+        value: kind
+
+    assert Limited(last).value is not None
+    with pytest.raises(InvalidParameter):
+        Limited(beyond)
 
 
 def test_stored_parameters_are_read_and_checked() -> None:
