@@ -1,10 +1,15 @@
 """A text compiles to the very request that Python makes, and to nothing else."""
 
+from contextlib import suppress
+
 import duckdb
+import numpy as np
 import pytest
+from tests.schema.grammar import COLUMNS, Grammar, worlds
 
 import counterpoint as cp
 from counterpoint.errors import InvalidRequest
+from counterpoint.schema.expressions.conditions import condition
 
 ACCEPTED = [
     ("SELECT COUNT(*) FROM flights", cp.count()),
@@ -168,3 +173,18 @@ def test_without_a_unit_no_distinct_values_are_counted():
     session = cp.Session(cp.Stream(fields={"page": cp.text()}), within=cp.PureDP(1))
     with pytest.raises(InvalidRequest, match="of the column that identifies a unit; how many values"):
         session.sql("SELECT COUNT(DISTINCT page) FROM visits", epsilon=1)
+
+
+def test_what_a_request_keeps_of_a_where_means_what_the_query_says():
+    """The record has a text, so the tree of a query is written out: random texts read alike before and behind that."""
+    declared = cp.Table(
+        worlds(np.random.default_rng(5))["some"], unit="who", rows_per_unit=2, columns=COLUMNS
+    ).declaration
+    grammar, alike = Grammar(np.random.default_rng(7)), 0
+    for _ in range(600):
+        text = grammar.condition(3)
+        with suppress(InvalidRequest):  # not everything that is drawn is accepted, by `where` or by SQL
+            asked = cp.sql(f"SELECT COUNT(*) FROM t WHERE {text}").request
+            assert condition(asked.where, declared) == condition(text, declared), text
+            alike += 1
+    assert alike > 200
