@@ -19,7 +19,7 @@ counterpoint.errors.BudgetExceeded: PureDP(0.5) does not fit: ... and at most Pu
 """
 
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, Self, get_args
 
 from msgspec.structs import force_setattr
 
@@ -27,6 +27,7 @@ from counterpoint.composition.accumulator import Account, Accumulator, Summand
 from counterpoint.composition.advanced import AdvancedSum, Limited, order_for
 from counterpoint.composition.best import BestOfSums, union_within
 from counterpoint.composition.one_order import OneOrderSum, Terms
+from counterpoint.composition.planned import PlannedRest
 from counterpoint.composition.renyi_sums import ApproximateSum, Tail
 from counterpoint.composition.rule import Remaining, Rule, summed_at
 from counterpoint.composition.sums import sum_for
@@ -35,8 +36,8 @@ from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParame
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
-from counterpoint.numbers import Exact, format_number
-from counterpoint.numbers.exact import bounded_down, exact, whole
+from counterpoint.numbers import Exact, Number, format_number
+from counterpoint.numbers.exact import bounded_down, exact, positive, whole
 from counterpoint.numbers.parameters import OrderOrNone, PositiveOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim, Interaction
@@ -95,6 +96,21 @@ class Filter(Rule, Value, frozen=True):
             )
         self.start()
 
+    @classmethod
+    def planned(cls, budget: Loss, plan: Loss | Iterable[Loss], slack: Number | None = None) -> Self:
+        """A filter for launches that are mostly known: one loss (as many as fit), or a list of losses (all of them).
+
+        Those reach the optimum for fixed parameters, and all others are paid from what is left (theory, Planned
+        launches), for budgets in ApproxDP. The deltas of the plan are kept for them; with `slack`, all of delta that
+        this does not take is for deltas. What was planned is stored with the rule, and never chosen again.
+
+        >>> from counterpoint import ApproxDP, PureDP
+        >>> Filter.planned(ApproxDP(3, 1e-6), PureDP(0.1))
+        Filter.planned(ApproxDP(3, 1e-6), 46 x PureDP(0.1))
+        """
+        tail = None if slack is None else positive(slack, "slack")
+        return cls(budget, empty=PlannedRest.within(budget, plan, tail))
+
     def _check_given_sum(self, empty: Accumulator) -> None:
         if not isinstance(empty, Accumulator):
             raise InvalidParameter(
@@ -138,6 +154,8 @@ class Filter(Rule, Value, frozen=True):
         """The budget, and what was chosen otherwise than by default."""
         budget, by, slack, alpha = self.budget, self.by, self.slack, self.alpha
         if self.empty is not None:
+            if isinstance(self.empty, PlannedRest):
+                return f"Filter.planned({', '.join([repr(budget), repr(self.empty), *self._shown_limits()])})"
             shown = [repr(budget), f"empty={self.empty!r}"]
             return f"Filter({', '.join(shown + self._shown_limits())})"
         chosen = [f"by={by!r}"] if by != Filter(budget).by else []
@@ -244,6 +262,27 @@ class Filter(Rule, Value, frozen=True):
             return before.plus(loss, interaction).keeps(self.budget)
         except CounterpointError:
             return False
+
+    def would_admit(self, account: Account, launch: Claim | Loss, most: int = 10**5) -> int:
+        """How many more launches with this claim would be admitted, one after another; `most` if there are more.
+
+        >>> from counterpoint import PureDP
+        >>> rule = Filter(PureDP(1))
+        >>> rule.would_admit(rule.start(), PureDP("0.3"))
+        3
+        """
+        if not isinstance(launch, Claim | Loss):
+            raise InvalidParameter(f"would_admit takes a claim or a loss, not a {type(launch).__name__}")
+        spent = _accumulator(account)
+        loss, interaction = (launch.loss, launch.interaction) if isinstance(launch, Claim) else (launch, "endless")
+        for admitted in range(whole(most, 0, "most")):
+            try:
+                spent = spent.plus(loss, interaction)
+            except CounterpointError:
+                return admitted
+            if not spent.keeps(self.budget):
+                return admitted
+        return most
 
     def remaining(self, account: Account) -> Remaining:
         """The largest pure loss that `admit` would still take (to 12 digits, rounded down), and the delta left."""

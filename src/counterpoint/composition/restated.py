@@ -51,6 +51,10 @@ class RestatedRule(Rule):
         """What remains under the inner rule."""
         return self.rule.remaining(account)
 
+    def would_admit(self, account: Account, launch: Claim | Loss) -> int:
+        """How many more the inner rule would admit."""
+        return self.rule.would_admit(account, launch)
+
     def used(self, account: Account, parts: int) -> int | None:
         """How much of its budget the inner rule has used."""
         return self.rule.used(account, parts)

@@ -147,6 +147,10 @@ class Rule(Tagged):
         """The largest pure loss that would still be admitted, and the delta left; `NotAllowed` without a budget."""
         raise NotAllowed(f"{type(self).__name__} has no budget, so nothing remains of one")
 
+    def would_admit(self, account: Account, launch: Claim | Loss) -> int:
+        """How many more launches with this claim would fit, one after another; `NotAllowed` without a budget."""
+        raise NotAllowed(f"{type(self).__name__} has no budget that says how many more launches fit")
+
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
         """What these launches have lost between data at a distance: a chain of `distance` pairs of neighbours.
 
@@ -252,6 +256,10 @@ class Exhausted(Rule, Value, frozen=True):
     def remaining(self, account: Account) -> Remaining:
         """Nothing remains."""
         return _NOTHING
+
+    def would_admit(self, account: Account, launch: Claim | Loss) -> int:
+        """None."""
+        return 0
 
     def used(self, account: Account, parts: int) -> int | None:
         """All parts of a budget, where there is one."""

@@ -105,6 +105,17 @@ class ReadableSession:
         composition, node = self._engine.node(self._path)
         return composition.rule.remaining(node.account)
 
+    def would_admit(self, loss: Loss) -> int:
+        """How many more launches with this loss would fit, one after another; nothing happens.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> session.would_admit(cp.PureDP(0.3))
+        3
+        """
+        composition, node = self._engine.node(self._path)
+        return composition.rule.would_admit(node.account, loss)
+
     def certificate(self) -> Certificate:
         """Why the loss is what it is: the rule's derivation, on what was launched, in order, each with its path.
 
