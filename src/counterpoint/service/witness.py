@@ -52,10 +52,11 @@ from counterpoint.ledger.line_file import LineFile
 from counterpoint.ledger.state import principal
 from counterpoint.ledger.store.files import FileLock
 from counterpoint.ledger.witness import Line, WitnessFile
+from counterpoint.service import tls
 from counterpoint.service.edge import StrictRequest, harden
 from counterpoint.service.identity import ApiKey
 from counterpoint.service.limits import Limits
-from counterpoint.service.server import Listening, address, check_tls, listener_at, run_server
+from counterpoint.service.server import Listening, address, listener_at, run_server
 from counterpoint.wire.problems import PROBLEM, problem
 
 Seen = tuple[int, bytes]
@@ -392,7 +393,7 @@ def witness_application(book: WitnessBook) -> Litestar:
 
 def serve_witness(folder: str, listening: Listening, say: Callable[[str], None]) -> None:
     """Serve until a signal stops it. `say` shows the address and, on the first start, a key."""
-    check_tls(listening)
+    tls.check(listening.certificate, listening.private_key)
     with closing(WitnessBook(folder)) as book, listener_at(listening) as listener:
         host, port = listener.getsockname()[:2]
         say(f"a witness at {address(host, port, listening.certificate is not None)}")
