@@ -12,6 +12,7 @@ ROUTES = {
     ("DELETE", "/v1/data-sets/people/grants/{session}"): {"carol"},
     ("POST", "/v1/data-sets/people/grants/{session}/recount"): {"carol"},
     ("POST", "/v1/data-sets/people/reopening"): {"carol"},
+    ("POST", "/v1/data-sets/people/recovery"): {"carol"},
     ("POST", "/v1/data-sets/visits/items"): {"paul"},
     ("POST", "/v1/data-sets/staff/rows"): {"paul"},
     ("POST", "/v1/data-sets/staff/removals"): {"paul"},
@@ -49,6 +50,7 @@ ROUTES = {
 """Who gets through to each route, where the session was granted to ann."""
 BODIES = {
     "/v1/data-sets/people/grants": {"to": "bob", "within": {"measure": "PureDP", "epsilon": 0.1}},
+    "/v1/data-sets/people/recovery": {"confirm": "people"},
     "/v1/data-sets/visits/items": {"items": [1]},
     "/v1/data-sets/staff/rows": {"rows": [{"person": "ann", "row": 1, "age": 41}]},
     "/v1/data-sets/staff/removals": {"rows": [{"person": "ann", "row": 1}]},

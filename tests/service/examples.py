@@ -16,6 +16,8 @@ MORE_BODIES = {
     "/v1/principals": {"name": "eve", "role": "analyst"},
     "/v1/principals/{name}/keys": {"days": 90},
 }
+REFUSED = ("/v1/backups", "/v1/data-sets/people/recovery")
+"""Routes that the service of the examples refuses: it keeps no backups, and nothing in it is to be recovered."""
 FIRST = {"POST": 0, "GET": 1, "DELETE": 2}
 
 
@@ -36,7 +38,7 @@ def made(call):
         body = {**BODIES, **MORE_BODIES}.get(path) if method == "POST" else None
         response = call(who, method, url, body, id=f"example {method} {path}")
         example = {} if body is None else {"body": body}
-        if path not in TEXTS and path != "/v1/backups":
+        if path not in (*TEXTS, *REFUSED):
             example["response"] = without_secrets(response.json())
         yield template(method, path), example, response
 

@@ -87,7 +87,7 @@ def test_a_commit_whose_acknowledgement_was_lost_is_not_charged_again(lost, monk
     assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0.1)"
 
 
-def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path):
+def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path, caplog):
     """Its ledger is elsewhere and stands; the request that finds it lost is finished by its id."""
     url = fresh_database()
     with psycopg.connect(url, autocommit=True) as connection:
@@ -109,6 +109,8 @@ def test_a_table_whose_connection_was_lost_is_bound_anew(tmp_path):
         assert monday.status_code == 201
         assert call("ann", "POST", asks, COUNT, id="monday").json() == monday.json()
         assert call("carol", "POST", "/v1/data-sets/people/verification").json()["holds"]
+        said = [record.said for record in caplog.records if getattr(record, "said", {}).get("of") == "people"]
+        assert [(one["event"], one["what"]) for one in said] == [("failed", "data"), ("recovered", "data")]
     registry.close()
 
 

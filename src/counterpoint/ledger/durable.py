@@ -22,7 +22,15 @@ from itertools import chain
 from typing import Any, Protocol
 
 from counterpoint.coins.keystream import fresh
-from counterpoint.errors import DataChanged, DataInUse, LedgerBusy, LedgerError, Unsealable
+from counterpoint.errors import (
+    CounterpointError,
+    DataChanged,
+    DataInUse,
+    LedgerBusy,
+    LedgerError,
+    LedgerFailed,
+    Unsealable,
+)
 from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
 from counterpoint.ledger.chain import ANSWERED, HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
@@ -87,6 +95,12 @@ class DurableLedger(Ledger):
         self._group.check()
         if not self._store.is_open:
             raise failed_before()
+
+    @property
+    def failure(self) -> CounterpointError | None:
+        """The error that ended it, if a commit did; of another library's error only the class is shown."""
+        found = self._group.failure
+        return found if isinstance(found, CounterpointError | None) else LedgerFailed(type(found).__name__)
 
     def prepare(self, intent: Intent, outcome: StepOutcome) -> StepOutcome:
         """Seal row and answer."""

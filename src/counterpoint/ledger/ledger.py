@@ -32,6 +32,7 @@ from counterpoint.coins.secure import SAMPLER_VERSION
 from counterpoint.encoding import Plain
 from counterpoint.errors import (
     BudgetExceeded,
+    CounterpointError,
     DataFailed,
     LedgerError,
     NotAllowed,
@@ -293,6 +294,11 @@ class Ledger:
 
         A fork has the locks of its parent's threads, but not the threads that would let go of them.
         """
+
+    @property
+    def failure(self) -> CounterpointError | None:
+        """The error that ended it, for the custodian's log, if a commit did."""
+        return None
 
     @abstractmethod
     def read(self, path: Path) -> LaunchRecord | None:

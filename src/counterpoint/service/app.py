@@ -44,6 +44,7 @@ from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import Limiter, Limiting, Limits
 from counterpoint.service.metrics import Metering, RequestMeter, metrics, note_error
 from counterpoint.service.pages import routes as pages
+from counterpoint.service.readiness import Readiness
 from counterpoint.service.registry import Registry
 from counterpoint.service.retry import Retrying, note_lost
 from counterpoint.wire.problems import PROBLEM, problem
@@ -122,6 +123,7 @@ def application(registry: Registry, limits: Limits = DEFAULT, counts: Path | Non
                 "strangers": Strangers(limits),
                 "stopping": threading.Event(),
                 "meter": meter,
+                "readiness": Readiness(registry.must_answer),
             }
         ),
         on_startup=[_make_threads, events.end_on_signals],

@@ -162,6 +162,8 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
     """A loss as the wire says it, such as { measure = "PureDP", epsilon = 1 }."""
     by: str | None = None
     """The theorem of the filter, where an ApproxDP budget has several."""
+    second_budget: bool = False
+    """Open this data set although another one has the same rows: what both lose adds up. It stays on record."""
 
     def rule(self) -> Rule:
         """The filter of the budget."""
@@ -422,7 +424,7 @@ def open_registry(settings: Settings) -> Registry:
     registry = Registry(settings.place, backups=settings.backup_folder)
     try:
         for name, data in settings.data_sets.items():
-            registry.register(name, partial(settings.bind, name), data.rule())
+            registry.register(name, partial(settings.bind, name), data.rule(), second_budget=data.second_budget)
     except BaseException:
         registry.close()
         raise

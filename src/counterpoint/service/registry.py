@@ -15,20 +15,32 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path as FilePath
 from typing import NamedTuple
 
 from counterpoint.composition.rule import Rule
-from counterpoint.errors import DataLost, InvalidParameter, InvalidRequest, LedgerError, LedgerTampered
+from counterpoint.errors import (
+    CounterpointError,
+    DataLost,
+    InvalidParameter,
+    InvalidRequest,
+    LedgerError,
+    LedgerRolledBack,
+    LedgerTampered,
+    NotAllowed,
+)
+from counterpoint.ledger import admin
 from counterpoint.ledger.chain import Head
 from counterpoint.ledger.location import Durable, hold, release
 from counterpoint.ledger.state import Grant, Path, granted
 from counterpoint.queries.source import Source
 from counterpoint.service.identity import Identity, Principal, Role
+from counterpoint.service.outages import Outage
 from counterpoint.session.handle import Handle
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
-from counterpoint.wire.problems import _NAME, SessionId, unknown
+from counterpoint.wire.problems import _NAME, NotFound, SessionId, unknown
 
 _MOST_FOUND = 10_000
 
@@ -36,15 +48,19 @@ _MOST_FOUND = 10_000
 class DataSet:
     """A registered data set. Its session is opened when it is needed, and again after the database was lost."""
 
-    def __init__(self, name: str, source: Callable[[], Source], rule: Rule, place: Durable) -> None:
+    def __init__(
+        self, name: str, source: Callable[[], Source], rule: Rule, place: Durable, *, second_budget: bool = False
+    ) -> None:
         if not _NAME.fullmatch(name):
             raise InvalidParameter(f"a data set is named by 1 to 64 letters, digits, - and _, not {name!r}")
         self.name = name
         self._source = source
         self._rule = rule
         self._place = place
+        self._second_budget = second_budget
         self._lock = threading.Lock()
         self._opened: Session | None = None
+        self.outage = Outage(name)
         self._most_launches: int | None = None
         self.found: dict[tuple[Principal, Path], Session | Handle | Partition] = {}
         """What principals have reached in the session as it is open now.
@@ -64,16 +80,26 @@ class DataSet:
         """The whole session, and what principals have reached in it: these two go together."""
         with self._lock:
             if self._opened is not None:
-                with suppress(LedgerError):
-                    self._opened._engine.ledger.check()
-                    if not self._opened._source.is_lost:
-                        return self._opened, self.found
+                lost = _why_lost(self._opened)
+                if lost is None:
+                    self.outage.end()
+                    return self._opened, self.found
+                self.outage.begin(lost)
                 with suppress(LedgerError):
                     self._opened.close()
             self.found = {}
-            self._opened = Session(self._bound(), rule=self._rule, ledger=self._place, name=self.name)
+            try:
+                self._opened = self._open()
+            except (LedgerError, DataLost) as error:
+                if self._opened is not None:
+                    self.outage.begin(error)
+                raise
             self._opened._engine.most_launches = self._most_launches
             return self._opened, self.found
+
+    def _open(self) -> Session:
+        place, insists = self._place, self._second_budget
+        return Session(self._bound(), rule=self._rule, ledger=place, name=self.name, second_budget=insists)
 
     def limit_launches(self, most: int) -> None:
         """Let no session of this data set have more launches than this."""
@@ -104,6 +130,27 @@ class DataSet:
                 self._opened.close()
 
 
+def _why_lost(session: Session) -> CounterpointError | None:
+    """Why an open session cannot go on, if it cannot."""
+    try:
+        session._engine.ledger.check()
+    except LedgerError as error:
+        return session._engine.ledger.failure or error
+    return DataLost("the connection to the data was lost") if session._source.is_lost else None
+
+
+def _read_root(data_set: DataSet) -> None:
+    data_set.session()._engine.ledger.read(())
+
+
+def _ask_twice(ask: Callable[[], object]) -> None:
+    """Ask again on a new connection: only the first question finds one lost that was idle."""
+    try:
+        ask()
+    except (LedgerError, DataLost):
+        ask()
+
+
 class GrantedSession(NamedTuple):
     """A session that was granted."""
 
@@ -120,6 +167,20 @@ class Verification(NamedTuple):
     failure: str | None = None
 
 
+class SetAside(NamedTuple):
+    """A data set that is not served, as its record cannot be trusted: why not, and when it is looked at again."""
+
+    data_set: DataSet
+    why: LedgerError
+    again: float
+
+
+_UNTRUSTED = (LedgerRolledBack, LedgerTampered)
+"""Errors of one record, which keep its data set from being served, and no other."""
+_LOOKED_AT_AGAIN = 10.0
+"""Seconds after which a request may try again to open a data set that was set aside."""
+
+
 class Registry:
     """The data sets of one ledger, and its people."""
 
@@ -128,6 +189,8 @@ class Registry:
         self.backups = backups
         """The folder that backups go to, if there are any."""
         self._lock = threading.Lock()
+        self._opening = threading.Lock()
+        """Held while a data set is opened, which may take seconds; every request needs the other lock."""
         self._store = hold(place, existing=False)
         self._signer: str | None = None
         try:
@@ -135,35 +198,75 @@ class Registry:
         except BaseException:
             release(self._store)
             raise
+        self._outage = Outage("principals and keys")
         self._data_sets: dict[str, DataSet] = {}
+        self._set_aside: dict[str, SetAside] = {}
         self.verifications: dict[str, Verification] = {}
         self._closed = False
 
-    def register(self, name: str, source: Callable[[], Source], rule: Rule) -> DataSet:
-        """Add a data set, with its budget."""
-        if name in self._data_sets:
+    def register(self, name: str, source: Callable[[], Source], rule: Rule, *, second_budget: bool = False) -> DataSet:
+        """Add a data set, with its budget. One whose record cannot be trusted is set aside, and the others served."""
+        if name in self._data_sets or name in self._set_aside:
             raise InvalidParameter(f"there is a data set {name!r} already")
-        made = DataSet(name, source, rule, self.place)
-        made.session()
-        self._signer = self.place.signer
-        self._data_sets[name] = made
+        made = DataSet(name, source, rule, self.place, second_budget=second_budget)
+        with self._opening:
+            self._serve(made)
         return made
+
+    def _serve(self, made: DataSet) -> None:
+        """Open a data set, or set it aside."""
+        try:
+            made.session()
+        except _UNTRUSTED as error:
+            made.outage.begin(error)
+            self._set_aside[made.name] = SetAside(made, error, time.monotonic() + _LOOKED_AT_AGAIN)
+            return
+        made.outage.end()
+        self._signer = self.place.signer
+        self._set_aside.pop(made.name, None)
+        self._data_sets[made.name] = made
+
+    @property
+    def set_aside(self) -> dict[str, str]:
+        """The data sets that are not served, and why not."""
+        return {name: f"{type(found.why).__name__}: {found.why}" for name, found in self._set_aside.items()}
+
+    def recover(self, name: str, *, by: str) -> str:
+        """Open the record of a data set that is behind its witness, with its budget spent, and serve it again."""
+        with self._opening:
+            found = self._set_aside.get(name)
+            if found is None:
+                raise NotAllowed(f"the record of {name!r} is served as it is, so there is nothing to recover")
+            done = admin.recover(self.place, name, by=by)
+            self._serve(found.data_set)
+        return done
 
     def limit_launches(self, most: int) -> None:
         """Let no session have more launches than this."""
-        for data_set in self._data_sets.values():
+        for data_set in self._all():
             data_set.limit_launches(most)
+
+    def _all(self) -> list[DataSet]:
+        return [*self._data_sets.values(), *(found.data_set for found in self._set_aside.values())]
 
     @property
     def identity(self) -> Identity:
         """The people. A database that was lost is opened anew."""
         with self._lock:
             if not self._store.is_open and not self._closed:
-                release(self._store, broken=True)
-                self._store = hold(self.place, existing=True)
-                self._identity.close()
-                self._identity = self._known_people()
+                self._open_anew()
+            self._outage.end()
             return self._identity
+
+    def _open_anew(self) -> None:
+        try:
+            release(self._store, broken=True)
+            self._store = hold(self.place, existing=True)
+            self._identity.close()
+            self._identity = self._known_people()
+        except LedgerError as error:
+            self._outage.begin(error)
+            raise
 
     def _known_people(self) -> Identity:
         return Identity(self._store, self.place, alone=not self.place.in_postgres)
@@ -175,15 +278,34 @@ class Registry:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The data sets."""
+        """The data sets that are served."""
         return tuple(self._data_sets)
 
     def data_set(self, name: str) -> DataSet:
         """One of them."""
-        found = self._data_sets.get(name)
-        if found is None:
-            raise unknown(name)
-        return found
+        return self._served(name, name)
+
+    def _served(self, name: str, text: str) -> DataSet:
+        """A data set that is served. `text` is what the caller asked for."""
+        found = self._data_sets.get(name) or self._looked_at_again(name)
+        if found is not None:
+            return found
+        if not self._set_aside:
+            raise unknown(text)
+        # the same words for every name: who has a grant in a record that cannot be trusted is not known
+        raise NotFound(
+            f"{text[:80]!r} was not found, or is not yours, or its data set is closed until its custodian has looked"
+        )
+
+    def _looked_at_again(self, name: str) -> DataSet | None:
+        """A data set that was set aside, if it can be opened by now: its newest copy was put back, or recovered."""
+        if name not in self._set_aside:
+            return None
+        with self._opening:
+            found = self._set_aside.get(name)
+            if found is not None and time.monotonic() >= found.again:
+                self._serve(found.data_set)
+            return self._data_sets.get(name)
 
     def verified(self, name: str) -> Verification:
         """Verify the record of a data set, and keep the result."""
@@ -213,8 +335,11 @@ class Registry:
 
     def must_answer(self) -> None:
         """Ask every ledger, and the people, for something; `LedgerError` if one does not answer."""
-        for data_set in self._data_sets.values():
-            data_set.session()._engine.ledger.read(())
+        for data_set in tuple(self._data_sets.values()):
+            _ask_twice(partial(_read_root, data_set))
+        _ask_twice(self._read_people)
+
+    def _read_people(self) -> None:
         self.identity.principals()
 
     def grantee(self, name: str) -> str:
@@ -245,9 +370,7 @@ class Registry:
         Other people's sessions look as if they did not exist.
         """
         id = SessionId.read(text)
-        if id.data_set not in self._data_sets:
-            raise unknown(text)
-        whole, known = self.data_set(id.data_set).opened()
+        whole, known = self._served(id.data_set, text).opened()
         if (who, id.path) in known:
             return known[who, id.path]
         if who.role is not Role.CUSTODIAN and not self._is_theirs(whole, who, id.path):
@@ -271,7 +394,7 @@ class Registry:
         if self._closed:
             return
         self._closed = True
-        for data_set in self._data_sets.values():
+        for data_set in self._all():
             data_set.close()
         self._identity.close()
         release(self._store)

@@ -27,7 +27,7 @@ import uvicorn
 from litestar import Litestar
 
 from counterpoint.errors import InvalidParameter
-from counterpoint.service import metrics
+from counterpoint.service import metrics, tls
 from counterpoint.service.app import application
 from counterpoint.service.config import Settings, open_registry
 from counterpoint.service.connections import ConnectionGuard, GuardedListener, GuardedProtocol
@@ -63,17 +63,19 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
     with ExitStack() as opened:
         if listening.workers == 1:
             registry = opened.enter_context(closing(open_registry(settings)))
-            key, names, signer = _prepared(registry)
+            prepared = _prepared(registry)
         else:  # workers are forks of this process, which must have opened nothing
-            key, names, signer = in_a_fork(partial(_prepared_and_closed, settings))
+            prepared = in_a_fork(partial(_prepared_and_closed, settings))
         listener = opened.enter_context(listener_at(listening))
         host, port = listener.getsockname()[:2]
-        say(f"serving {names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
+        say(f"serving {prepared.names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
         if listening.certificate is None and not ipaddress.ip_address(host).is_loopback:
             say("without TLS, keys can be read on the way: give --certificate, or put a proxy with TLS in front")
-        if key is not None:
-            say(f"the key of {FIRST!r}, shown only once: {key}")
-        say(f"records and receipts are signed with the public key {signer}")
+        for name, why in prepared.set_aside.items():
+            say(f"not serving {name}. {why}")
+        if prepared.key is not None:
+            say(f"the key of {FIRST!r}, shown only once: {prepared.key}")
+        say(f"records and receipts are signed with the public key {prepared.signer}")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
             run_server(listening, listener, limits, partial(_closing, registry, limits))
@@ -83,12 +85,20 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
             Supervisor(partial(_work, settings, listening, listener, Path(counts)), listening.workers).run()
 
 
-def _prepared(registry: Registry) -> tuple[str | None, str, str]:
-    """The first custodian's key, if it was made just now, the names of the data sets, and the public key that signs."""
-    return first_key(registry), ", ".join(registry.names), registry.signer
+class Prepared(NamedTuple):
+    """What the operator is told: the first custodian's key, if it was made just now, and what is served."""
+
+    key: str | None
+    names: str
+    signer: str
+    set_aside: dict[str, str]
 
 
-def _prepared_and_closed(settings: Settings) -> tuple[str | None, str, str]:
+def _prepared(registry: Registry) -> Prepared:
+    return Prepared(first_key(registry), ", ".join(registry.names), registry.signer, registry.set_aside)
+
+
+def _prepared_and_closed(settings: Settings) -> Prepared:
     with closing(open_registry(settings)) as registry:
         return _prepared(registry)
 
@@ -186,13 +196,7 @@ def _check(settings: Settings, listening: Listening) -> None:
         )
     if listening.log_level not in LEVELS:
         raise InvalidParameter(f"log-level is one of {', '.join(LEVELS)}, not {listening.log_level!r}")
-    check_tls(listening)
-
-
-def check_tls(listening: Listening) -> None:
-    """TLS is asked for as a whole, or not at all."""
-    if (listening.certificate is None) != (listening.private_key is None):
-        raise InvalidParameter("TLS needs both --certificate and --private-key")
+    tls.check(listening.certificate, listening.private_key)
 
 
 def listener_at(listening: Listening) -> socket.socket:

@@ -70,6 +70,8 @@ class GroupCommit(Generic[Job]):
             "open it in this process, or after the fork; processes share a budget through a ledger in PostgreSQL",
         )
         self._over: LedgerError | None = None
+        self.failure: BaseException | None = None
+        """What the commit raised that ended all of them."""
 
     def run(self, job: Job) -> Any:
         """Run the job in a transaction; its result, once that is durable."""
@@ -139,6 +141,7 @@ class GroupCommit(Generic[Job]):
         except BaseException as error:
             # Whether it was committed is not known: no job gets a result, and every request may be repeated by its id.
             if not isinstance(error, LedgerBusy):
+                self.failure = error
                 self.stop(failed_before())
             for ticket in batch:
                 ticket.error = error if isinstance(error, CounterpointError) else _cut_short()

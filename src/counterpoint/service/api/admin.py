@@ -2,8 +2,9 @@
 
 import time
 from collections import defaultdict
+from typing import Any
 
-from litestar import Response, Router, delete, get, post
+from litestar import Request, Response, Router, delete, get, post
 from litestar.params import JSONBody
 
 from counterpoint.errors import NotAllowed
@@ -11,7 +12,8 @@ from counterpoint.ledger.admin import back_up
 from counterpoint.ledger.store.sqlite import BackupFailed
 from counterpoint.service.api.inputs import After, Body, Caller, InPath, Json, Limit, TheRegistry, for_roles, page_of
 from counterpoint.service.identity import Role
-from counterpoint.wire.problems import unknown
+from counterpoint.service.readiness import Readiness
+from counterpoint.wire.problems import PROBLEM, unknown
 from counterpoint.wire.requests import PAGE
 
 CUSTODIAN = [for_roles(Role.CUSTODIAN)]
@@ -106,11 +108,16 @@ def health() -> dict[str, str]:
     return {"status": "alive"}
 
 
-@get("/ready", sync_to_thread=True, summary="Whether every data set can be reached", security=[])
-def ready(registry: TheRegistry) -> dict[str, str]:
-    """Every ledger was asked just now; one that was lost is opened anew."""
-    registry.must_answer()
-    return {"status": "ready"}
+@get("/ready", summary="Whether every data set that is served can be reached", security=[])
+async def ready(request: Request[Any, Any, Any]) -> Response[dict[str, Any]]:
+    """Within a second. Every ledger was asked just now; one that was lost is opened anew."""
+    readiness: Readiness = request.app.state.readiness
+    error = await readiness.why_not()
+    if error is None:
+        return Response({"status": "ready"})
+    detail = "a ledger or a data set cannot be reached; the log of the service says which"
+    said = {"type": "about:blank", "title": type(error).__name__, "status": 503, "detail": detail}
+    return Response(said, status_code=503, media_type=PROBLEM, headers={"Retry-After": "1"})
 
 
 HEALTH_ROUTES = (health, ready)

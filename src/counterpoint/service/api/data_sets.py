@@ -18,6 +18,7 @@ from counterpoint.service.api.inputs import (
     ItemsBody,
     Json,
     Limit,
+    RecoveryBody,
     RequestId,
     RowsBody,
     TheRegistry,
@@ -38,9 +39,14 @@ READERS = (Role.CUSTODIAN, Role.AUDITOR)
 
 @get("/", summary="The data sets that you may use", sync_to_thread=True)
 def listed(registry: TheRegistry, who: Caller) -> list[Json]:
-    """All of them for custodians and auditors; for an analyst those with a grant, without the whole budget."""
+    """All of them for custodians and auditors, and why one is not served; for an analyst those with a grant, without
+    the whole budget.
+    """
     if who.role in READERS:
-        return [{"data_set": name, **session_json(name, registry.data_set(name).session())} for name in registry.names]
+        served = [
+            {"data_set": name, **session_json(name, registry.data_set(name).session())} for name in registry.names
+        ]
+        return [*served, *({"data_set": name, "set_aside": why} for name, why in registry.set_aside.items())]
     if who.role is Role.PRODUCER:
         return [{"data_set": name} for name in registry.names]
     own = [(name, [given for given in registry.granted(name) if given.grant.to == who.name]) for name in registry.names]
@@ -141,6 +147,20 @@ def reopen(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     whole = registry.data_set(name).session().acting_as(who.name)
     whole.reopen()
     return session_json(name, whole)
+
+
+@post(
+    "/{name:str}/recovery",
+    summary="Recover a data set whose newest record was lost",
+    guards=[for_roles(Role.CUSTODIAN)],
+    status_code=200,
+    sync_to_thread=True,
+)
+def recover(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[RecoveryBody]) -> Json:
+    """Serve a record that is behind its witness: its budget counts as spent, for ever, and its answers can be read."""
+    if data.confirm != name:
+        raise InvalidRequest(f"this cannot be undone, so nothing was done: confirm it with the name, {name[:80]!r}")
+    return {"data_set": name, "recovered": registry.recover(name, by=who.name)}
 
 
 @post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
@@ -247,6 +267,7 @@ ROUTES = Router(
         revoke,
         recount,
         reopen,
+        recover,
         append,
         put,
         remove,

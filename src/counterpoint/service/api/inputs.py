@@ -58,6 +58,12 @@ class GrantBody(Body, frozen=True, kw_only=True):
     sampled: int | float | str | None = None
 
 
+class RecoveryBody(Body, frozen=True, kw_only=True):
+    """The name of a data set again, to confirm its recovery."""
+
+    confirm: str
+
+
 class LaunchBody(Body, frozen=True, kw_only=True):
     """A mechanism to launch; of a stream, what it follows."""
 

@@ -56,7 +56,7 @@ class Notice:
 def index(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """The first page."""
     lines, now = _lines(registry, by.who), time.time()
-    notices = [*_short(lines), *_ending(registry, by.who, now)]
+    notices = [*_set_aside(registry, by.who), *_short(lines), *_ending(registry, by.who, now)]
     return page("index", by, here="/", live=refreshing(request), lines=lines, notices=notices)
 
 
@@ -114,6 +114,12 @@ def _short(lines: list[IndexLine]) -> list[Notice]:
         for line in lines
         if line.meter is not None and line.href is not None and line.meter.is_short
     ]
+
+
+def _set_aside(registry: Registry, who: Principal) -> list[Notice]:
+    """Data sets whose record cannot be trusted."""
+    found = registry.set_aside if who.role in OVERSEERS else {}
+    return [Notice(name, f"is not served. {why}", "/ledger", "See the ledger", True) for name, why in found.items()]
 
 
 def _ending(registry: Registry, who: Principal, now: float) -> list[Notice]:
