@@ -13,12 +13,12 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.service.api.inputs import (
     After,
     Caller,
+    ConfirmBody,
     GrantBody,
     InPath,
     ItemsBody,
     Json,
     Limit,
-    RecoveryBody,
     RequestId,
     RowsBody,
     TheRegistry,
@@ -156,7 +156,7 @@ def reopen(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     status_code=200,
     sync_to_thread=True,
 )
-def recover(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[RecoveryBody]) -> Json:
+def recover(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[ConfirmBody]) -> Json:
     """Serve a record that is behind its witness: its budget counts as spent, for ever, and its answers can be read."""
     if data.confirm != name:
         raise InvalidRequest(f"this cannot be undone, so nothing was done: confirm it with the name, {name[:80]!r}")

@@ -58,7 +58,7 @@ class GrantBody(Body, frozen=True, kw_only=True):
     sampled: int | float | str | None = None
 
 
-class RecoveryBody(Body, frozen=True, kw_only=True):
+class ConfirmBody(Body, frozen=True, kw_only=True):
     """The name of a data set again, to confirm its recovery."""
 
     confirm: str
