@@ -10,7 +10,9 @@ process may append at the same moment. So
   lock is needed, and a process that is frozen while it writes keeps no other one waiting;
 - a record that was not synced is written and synced once more before anything like it is acknowledged: a sync that
   failed is not tried again on the same bytes, which the system may have dropped;
-- a file that was deleted, replaced or made shorter while it was open takes no more lines.
+- a file that was deleted, replaced or made shorter while it was open takes no more lines;
+- lines that nobody needs any more are left out by a process that has the file alone (`compact`): each process that
+  appends to it holds a shared lock on it from then on.
 
 >>> import tempfile, os.path
 >>> file = LineFile(os.path.join(tempfile.mkdtemp(), "lines"))
@@ -25,11 +27,19 @@ process may append at the same moment. So
 
 import errno
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
 from zlib import crc32
 
 from counterpoint.errors import WitnessFailed
 from counterpoint.ledger.store.files import sync_folder_of
+
+fcntl: Any
+try:
+    import fcntl
+except ImportError:  # elsewhere than on POSIX
+    fcntl = None
 
 _BEGIN = b" \n"
 _CHUNK = 2**20
@@ -92,6 +102,35 @@ class LineFile:
         except OSError as error:
             raise self._unwritable(error) from None
 
+    def compact(self, is_needed: Callable[[bytes], bool], upto: int) -> bool:
+        """Leave out the lines in the first `upto` bytes that are not needed; False, if another one has the file open.
+
+        What was appended behind stays. A crash leaves all of the old lines or all of the needed ones.
+        """
+        if fcntl is None:
+            return False
+        self.close()
+        try:
+            file = os.open(self.path, os.O_RDWR)
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not os.path.samestat(os.fstat(file), os.stat(self.path)):
+                return False
+            needed, size = list(filter(is_needed, self.texts(upto))), self.size()
+            self.rewrite([*needed, *self._behind(upto, size)], f"{self.path}.compacted")
+        except (OSError, WitnessFailed):  # another one has it, or the disk is full: then it stays as it is
+            return False
+        finally:
+            os.close(file)
+        return True
+
+    def _behind(self, upto: int, size: int) -> Iterator[bytes]:
+        """The lines that were appended behind the first `upto` bytes, which end with a whole line or a torn one."""
+        before = sum(1 for _ in self.texts(upto))
+        return islice(self.texts(size), before, None)
+
     def close(self) -> None:
         """Let go of the file."""
         if self._file is not None:
@@ -100,7 +139,7 @@ class LineFile:
 
     def _opened(self) -> int:
         if self._file is None:
-            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            file = self._shared()
             try:
                 sync_folder_of(self.path)  # the name of a new file has to last, too
             except BaseException:
@@ -108,6 +147,20 @@ class LineFile:
                 raise
             self._file = file
         return self._file
+
+    def _shared(self) -> int:
+        """The file, opened to append, with the lock that keeps others from leaving lines out."""
+        while True:
+            file = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            if fcntl is None:
+                return file
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH)
+                if os.path.samestat(os.fstat(file), os.stat(self.path)):
+                    return file
+            except FileNotFoundError:  # it was taken away just now
+                pass
+            os.close(file)  # its lines were left out meanwhile: another file has its name
 
     def _must_be_the_same(self, file: int) -> None:
         """Refuse to write where the next start would not look, or to a file that has lost what it was given."""

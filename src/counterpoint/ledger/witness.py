@@ -33,6 +33,8 @@ from counterpoint.ledger.line_file import LineFile
 from counterpoint.ledger.store.records import SessionHeader
 
 _HALF = 16
+LONGEST = 2**20
+"""How many bytes a file has before lines are left out of it."""
 
 
 class Line(NamedTuple):
@@ -87,6 +89,14 @@ class Witness(Sightings, Protocol):
     def note_recovery(self, whose: str, number: int, before: bytes, genesis: bytes, entry: bytes) -> None:
         """See the entry of a recovery, behind the head `before`, in the place of all that was seen from there on."""
 
+    def size(self) -> int:
+        """How many bytes it has, where it grows; else 0."""
+        return 0
+
+    def compact(self, whose: str, genesis: bytes, upto: int, check: "WitnessCheck", recovered: Iterable[int]) -> None:
+        """Leave out what the furthest line says, too, where it grows."""
+        return
+
     def close(self) -> None:
         """Let go of it."""
 
@@ -138,6 +148,25 @@ class WitnessFile(Witness):
     def everything(self) -> Iterator[tuple[str, Line]]:
         """Every line, and whose it is."""
         return map(_read, self._file.texts())
+
+    def compact(self, whose: str, genesis: bytes, upto: int, check: "WitnessCheck", recovered: Iterable[int]) -> None:
+        """Leave out the lines of this chain that the furthest one makes superfluous; all others stay.
+
+        Each line in the first `upto` bytes was found on the chain. Its heads are hashes of all that is before them, so
+        a chain with the furthest head has the earlier ones, too. The lines of recoveries stay: each is known by itself.
+        """
+        if upto < LONGEST:
+            return
+        kept = {0, *recovered}
+
+        def is_needed(text: bytes) -> bool:
+            owner, line = _read(text)
+            own = (owner, line.genesis) == (whose, genesis)
+            return not own or line.sequence in kept or line.sequence >= check.furthest.sequence
+
+        lines = list(self._file.texts(upto))
+        if 2 * sum(map(is_needed, lines)) <= len(lines):
+            self._file.compact(is_needed, upto)
 
     def rewrite(self, lines: Iterable[tuple[str, Line]], first: str | os.PathLike[str]) -> None:
         """Put these lines in the place of all others, by way of the file `first` (`LineFile.rewrite`)."""
