@@ -189,6 +189,11 @@ class DurableLedger(Ledger):
                 found = [records.intent_or_none(request) for request in store.open_requests(self.name)]
             return tuple(intent for intent in found if intent is not None)
 
+    def waiting(self) -> int:
+        """How many requests are open; no seed is unsealed."""
+        with self._connection() as store:
+            return len(store.open_requests(self.name))
+
     def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order."""
         with self._connection() as store:
@@ -271,12 +276,16 @@ class DurableLedger(Ledger):
     def _open_header(self) -> None:
         """Check the record as it is found, and continue from there."""
         with self._store.lock:
+            upto = 0 if self._witness is None else self._witness.size()
             found = started(self._store, self.name, self._witness, self._master, self._connection_at_stake)
             # behind the session: an error that concerns both is told of the session that was asked for
             verification.opened(self._store, REGISTER, self._witness, self._master, may_be_unseen=True)
             if found is None:
                 return
             keys = DataKeys(self.name, self._master, found.header.keys)
+            if self._witness is not None and found.sighting is not None:
+                recovered = [one.number for one in found.recoveries]
+                self._witness.compact(self.name, found.header.genesis, upto, found.sighting, recovered)
             self._header, self._sealer.keys, self._sealer.ids = found.header, keys, found.ids
             if self._master is not None and keys.usable and self.name != REGISTER:
                 self._signer = headers.signer(self.name, self._master, found.signer)

@@ -308,6 +308,10 @@ class Ledger:
     def opened(self) -> tuple[Intent, ...]:
         """The intents that have not been settled, in the order in which they were made."""
 
+    def waiting(self) -> int:
+        """How many requests are open: charged, and not answered yet."""
+        return len(self.opened())
+
     @abstractmethod
     def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order; public facts only, from which every refusal follows."""

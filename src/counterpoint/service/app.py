@@ -40,6 +40,7 @@ from counterpoint.service.api import admin, data_sets, events, handles, sessions
 from counterpoint.service.api.inputs import Caller, Key, TheRegistry, request_id
 from counterpoint.service.edge import Strangers, StrictRequest, address_of, harden
 from counterpoint.service.fair_threads import FairThreads, TooBusy
+from counterpoint.service.gauges import Gauges
 from counterpoint.service.identity import Identity, Principal
 from counterpoint.service.limits import Limiter, Limiting, Limits
 from counterpoint.service.metrics import Metering, RequestMeter, metrics, note_error
@@ -123,6 +124,7 @@ def application(registry: Registry, limits: Limits = DEFAULT, counts: Path | Non
                 "strangers": Strangers(limits),
                 "stopping": threading.Event(),
                 "meter": meter,
+                "gauges": Gauges(registry),
                 "readiness": Readiness(registry.must_answer),
             }
         ),

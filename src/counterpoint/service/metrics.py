@@ -1,10 +1,12 @@
-"""Prometheus metrics and JSON log lines, neither of which contains a key, a question, an answer or a name of a session.
+"""Prometheus metrics and JSON log lines, neither of which contains a key, a question or an answer.
 
-A metric's labels are a method, a route's template, a status or the class of an error. Refusals are for custodians: the
+The labels of what is counted are a method, a route's template, a status or the class of an error; gauges (`gauges.py`)
+name data sets and grants. Refusals are for custodians: the
 number of them would tell an auditor that a mechanism has halted, which may follow from its answers. Any worker reports
 for all: each writes its counts to a file in a shared folder, and files of ended workers stay, so no counter goes down.
 
 >>> meter = RequestMeter()
+>>> meter.begin()
 >>> meter.count("GET", "/v1/sessions/{session}", 200, seconds=0.004)
 >>> [line for line in meter.lines() if line.startswith("counterpoint_requests_total")]
 ['counterpoint_requests_total{method="GET",route="/v1/sessions/{session}",status="200"} 1']
@@ -40,6 +42,7 @@ from counterpoint.coins.keystream import fresh
 from counterpoint.errors import CounterpointError
 from counterpoint.ledger.store.group_commit import COMMITS, Durations
 from counterpoint.service.api.inputs import for_roles
+from counterpoint.service.gauges import Gauges
 from counterpoint.service.identity import Role
 
 FAMILIES = {
@@ -48,6 +51,7 @@ FAMILIES = {
     "counterpoint_request_seconds": "histogram",
     "counterpoint_answered_seconds": "histogram",
     "counterpoint_commit_seconds": "histogram",
+    "counterpoint_requests_in_flight": "gauge",
 }
 METHODS = frozenset(("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"))
 """Other methods, of which a client can make up any number, are counted as one."""
@@ -67,9 +71,15 @@ class RequestMeter:
         self._answered: dict[str, Durations] = {}
         self._file = None if folder is None else folder / f"{os.getpid()}-{fresh(8).hex()}.json"
         self._is_due = False
+        self._in_flight = 0
+
+    def begin(self) -> None:
+        """A request has begun; `count` ends it."""
+        self._in_flight += 1
 
     def count(self, method: str, route: str, status: int, *, seconds: float) -> None:
         """A request that was answered."""
+        self._in_flight -= 1
         self._requests[method if method in METHODS else "other", route, status] += 1
         self._seconds.setdefault(route, Durations()).add(seconds)
         if not 400 <= status < 500:
@@ -99,7 +109,10 @@ class RequestMeter:
         total: Counter[str] = Counter(self._samples())
         for file in () if self._file is None else self._file.parent.glob("*.json"):
             if file != self._file:
-                total.update(msgspec.json.decode(file.read_bytes(), type=dict[str, float]))
+                theirs = msgspec.json.decode(file.read_bytes(), type=dict[str, float])
+                if not _is_running(file):
+                    theirs.pop(_IN_FLIGHT, None)
+                total.update(theirs)
         for family, kind in FAMILIES.items():
             yield f"# TYPE {family} {kind}"
             for name, number in total.items():
@@ -116,7 +129,19 @@ class RequestMeter:
             found |= seconds.samples("counterpoint_request_seconds", f'route="{route}"')
         for route, seconds in sorted(self._answered.items()):
             found |= seconds.samples("counterpoint_answered_seconds", f'route="{route}"')
-        return found | dict(COMMITS.samples("counterpoint_commit_seconds"))
+        return found | dict(COMMITS.samples("counterpoint_commit_seconds")) | {_IN_FLIGHT: self._in_flight}
+
+
+_IN_FLIGHT = "counterpoint_requests_in_flight"
+
+
+def _is_running(file: Path) -> bool:
+    """Whether the worker that wrote a file is there: one that was killed has nothing in flight."""
+    try:
+        os.kill(int(file.name.partition("-")[0]), 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 class Metering:
@@ -131,6 +156,7 @@ class Metering:
             await self.app(scope, receive, send)
             return
         began, statuses = time.monotonic(), [500]
+        _meter(scope).begin()
 
         async def noted(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -156,9 +182,11 @@ async def note_error(error: Exception, scope: Scope) -> None:
 
 @get("/metrics", guards=[for_roles(Role.CUSTODIAN, Role.AUDITOR)], media_type=MediaType.TEXT, summary="Metrics")
 async def metrics(request: Request[Any, Any, Any]) -> str:
-    """Counters and histograms of all workers, as Prometheus reads them; for a custodian with those of refusals."""
+    """As Prometheus reads them: what all workers counted, for a custodian with refusals; and gauges of this moment."""
     refusals = request.user.role is Role.CUSTODIAN
-    return "\n".join([*_meter(request.scope).lines(refusals=refusals), ""])
+    gauges: Gauges = request.app.state.gauges
+    read = await asyncio.get_running_loop().run_in_executor(None, gauges.lines)
+    return "\n".join([*_meter(request.scope).lines(refusals=refusals), *read, ""])
 
 
 def _meter(scope: Any) -> RequestMeter:

@@ -333,6 +333,12 @@ class Registry:
         with self._store.lock:
             return [data for _, data in self._store.entries(name, 0)]
 
+    def ledger_bytes(self) -> int:
+        """How large the database of the ledger is."""
+        _ = self.identity  # which opens the database anew, if it was lost
+        with self._store.lock:
+            return self._store.size()
+
     def must_answer(self) -> None:
         """Ask every ledger, and the people, for something; `LedgerError` if one does not answer."""
         for data_set in tuple(self._data_sets.values()):

@@ -196,6 +196,10 @@ class PostgresStore(Tables):
             self._run("CHECKPOINT")
         return not set(before) & set(after)  # without the privilege, VACUUM does nothing and reports no error
 
+    def size(self) -> int:
+        """How many bytes the database has."""
+        return int(self._run("SELECT pg_catalog.pg_database_size(current_database())")[0][0])
+
     @property
     def is_open(self) -> bool:
         """False once a statement has found the connection lost."""

@@ -143,6 +143,10 @@ class SqliteStore(Tables):
             return False
         return not blocked
 
+    def size(self) -> int:
+        """How many bytes the database has, with what is in its log."""
+        return sum(os.path.getsize(file) for file in (self.path, f"{self.path}-wal") if os.path.exists(file))
+
     def copy_to(self, path: str | os.PathLike[str]) -> None:
         """Copy the database to a new file, a part at a time: other requests are served in between.
 

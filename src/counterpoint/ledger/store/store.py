@@ -124,6 +124,9 @@ class Store(Protocol):
     def erase_deleted(self) -> bool:
         """Overwrite what was replaced or deleted in the database's files. Returns whether that was possible."""
 
+    def size(self) -> int:
+        """How many bytes the database has."""
+
     @property
     def is_open(self) -> bool:
         """Whether the connection is usable, as far as is known without using it."""
