@@ -4,11 +4,16 @@ VENV := .venv
 BENCH := .venv-bench
 SITE := .venv-site
 WHEEL := .venv-wheel
+LOWEST := .venv-lowest
 PY := $(VENV)/bin/python
 WHEEL_TESTS := tests/test_names.py tests/test_encoding.py tests/numbers tests/measures/test_losses.py \
 	tests/mechanisms/test_additive.py tests/session/test_session.py tests/ledger/test_ledger.py
 
-.PHONY: demo test test-statistical test-long mutate verify check wheel-test bench peers docs site format clean
+LOWEST_TESTS := tests/test_names.py tests/test_encoding.py tests/mechanisms/test_additive.py tests/engines/test_duckdb.py \
+	tests/session/test_session.py tests/ledger/test_ledger.py tests/ledger/test_command.py tests/service/test_service.py \
+	tests/service/test_tls.py
+
+.PHONY: demo test test-statistical test-long mutate verify check wheel-test lowest lock bench peers docs site format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -69,6 +74,23 @@ wheel-test: ## build the wheel, check it, install it alone and test it; PYTHON=p
 	cd $(WHEEL)/outside && ../bin/counterpoint demo --seed 1 > demo.txt
 	cd $(WHEEL)/outside && ../bin/python -m pytest -m "not long and not statistical" -k "not postgres" $(WHEEL_TESTS)
 
+# The tools of the tests are newer, as far as the oldest numpy allows.
+lowest: ## the tests of all that uses other packages, on the oldest versions of those that are allowed
+	rm -rf $(LOWEST)
+	$(PYTHON) -m venv $(LOWEST)
+	$(LOWEST)/bin/pip install --quiet --disable-pip-version-check uv
+	$(LOWEST)/bin/uv pip compile --quiet --resolution lowest-direct --python $(LOWEST)/bin/python --extra service \
+		--extra postgres --output-file $(LOWEST)/lowest.txt pyproject.toml
+	$(LOWEST)/bin/uv pip install --quiet --python $(LOWEST)/bin/python --constraint $(LOWEST)/lowest.txt --editable . \
+		--requirement $(LOWEST)/lowest.txt pytest hypothesis mpmath jsonschema pyyaml "scipy<1.17" "pandas<3" "pyarrow<18"
+	$(LOWEST)/bin/python -m pytest -m "not long and not statistical" -k "not postgres and not spark" $(LOWEST_TESTS)
+
+lock: $(VENV)/.installed ## the exact packages of the service's image: deploy/requirements.lock
+	$(VENV)/bin/pip install --quiet --disable-pip-version-check uv
+	echo "# The packages of the image, each with its digests. Written by: make lock" > deploy/requirements.lock
+	$(VENV)/bin/uv pip compile --quiet --generate-hashes --python-version 3.13 --python-platform linux --extra service \
+		--extra postgres --no-header --no-annotate pyproject.toml >> deploy/requirements.lock
+
 bench: $(BENCH)/.ready ## side by side with the peers, as ratios
 	$(BENCH)/bin/python -m bench
 
@@ -100,4 +122,4 @@ format: $(VENV)/.ready
 	$(VENV)/bin/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) .venv-peers $(BENCH) $(SITE) $(WHEEL) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-peers $(BENCH) $(SITE) $(WHEEL) $(LOWEST) dist site .pytest_cache .mypy_cache .ruff_cache .hypothesis
