@@ -179,18 +179,18 @@ def _wait_for(port: int) -> None:
     raise TimeoutError("the service did not start")
 
 
-def asking(service: Server, folder: str, clients: int) -> list[Path]:
+def asking(service: Server, folder: str, clients: int, data_set: str = "people") -> list[Path]:
     """A file for each client with its request: an ask of a mechanism of its own."""
     import httpx
 
     body = {"mechanism": {"mechanism": "Laplace", "epsilon": 1, "asks": 10**6}}
     headers = {"Authorization": f"Bearer {service.key}"}
     files = []
-    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", headers=headers) as client:
+    with httpx.Client(base_url=f"http://127.0.0.1:{service.port}", headers=headers, timeout=60) as client:
         for number in range(clients):
-            made = client.post("/v1/sessions/people/launches", json=body)
+            made = client.post(f"/v1/sessions/{data_set}/launches", json=body)
             assert made.status_code == 201, made.text
-            path = Path(folder) / f"ask {number}"
+            path = Path(folder) / f"{data_set} {number}"
             path.write_bytes(_request(f"/v1/handles/{made.json()['handle']}/asks", service.key))
             files.append(path)
         load(service.port, WARM, files[:1])
@@ -210,9 +210,10 @@ def _request(path: str, key: str) -> bytes:
 
 
 def cpu_of(process: int) -> float:
-    """The CPU seconds that a process has used."""
+    """The CPU seconds that a process and its children have used."""
+    children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
     fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK") + sum(cpu_of(int(one)) for one in children)
 
 
 def serve(what: str, folder: str, port: int) -> None:
