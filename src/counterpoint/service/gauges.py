@@ -7,7 +7,7 @@ launches that came since the gauges were read last.
 >>> from counterpoint.ledger.location import Durable
 >>> import tempfile
 >>> registry = Registry(Durable(f"{tempfile.mkdtemp()}/ledger.db"))
->>> [line for line in Gauges(registry).lines() if "serving" in line]
+>>> [line for line in Gauges(registry).lines() if line.startswith("# TYPE") and "serving" in line]
 ['# TYPE counterpoint_data_set_serving gauge']
 >>> registry.close()
 """
