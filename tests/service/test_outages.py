@@ -9,7 +9,7 @@ import pytest
 from tests.service.registry import served
 
 import counterpoint as cp
-from counterpoint.errors import LedgerError, LedgerFailed, LedgerTampered, ServiceFailed, WitnessFailed
+from counterpoint.errors import DataFailed, LedgerError, LedgerFailed, LedgerTampered, ServiceFailed, WitnessFailed
 from counterpoint.service.metrics import JsonLines
 from counterpoint.service.outages import Outage
 from counterpoint.service.readiness import Readiness
@@ -55,6 +55,21 @@ def test_of_another_librarys_error_only_its_class_is_shown(tmp_path, caplog, mon
         monkeypatch.undo()
         data_set.session()
     assert [one.get("reason") for one in lines(caplog)[:1]] == ["ZeroDivisionError"]
+
+
+def test_data_that_could_not_answer_are_a_line_when_they_are_closed_and_when_they_are_reopened(
+    tmp_path, caplog, monkeypatch
+):
+    with served(tmp_path) as call:
+        session = call.registry.data_set("people").session()
+        monkeypatch.setattr(type(session._source), "resolve", lambda *_: 1 / 0)
+        with pytest.raises(DataFailed):
+            session.ask(cp.count(), epsilon=0.1)
+        closed = [one for one in caplog.records if one.name == "counterpoint.custodian"]
+        assert closed and all(one.levelno >= logging.WARNING for one in closed)
+        assert call("carol", "POST", "/v1/data-sets/people/reopening").status_code == 200
+    (line,) = lines(caplog)
+    assert (line["event"], line["what"], line["of"], line["by"]) == ("recovered", "data", "people", "carol")
 
 
 def test_a_failure_that_many_requests_meet_is_one_line(caplog):

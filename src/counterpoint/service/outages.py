@@ -54,6 +54,11 @@ class Outage:
             _log.warning("recovered", extra={"said": {**said, "seconds": round(time.monotonic() - began, 1)}})
 
 
+def note_reopened(name: str, by: str) -> None:
+    """Log that a custodian has reopened data that could not answer, which `counterpoint.custodian` has logged."""
+    _log.warning("recovered", extra={"said": {"event": "recovered", "what": "data", "of": name, "by": by}})
+
+
 def _part(error: CounterpointError) -> str:
     if isinstance(error, WitnessFailed):
         return "witness"

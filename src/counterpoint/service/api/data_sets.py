@@ -26,6 +26,7 @@ from counterpoint.service.api.inputs import (
     page_of,
 )
 from counterpoint.service.identity import Principal, Role
+from counterpoint.service.outages import note_reopened
 from counterpoint.service.registry import GrantedSession, Registry, later
 from counterpoint.service.views import grant_json, session_json
 from counterpoint.session.session import Session
@@ -146,6 +147,7 @@ def reopen(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     """After `DataFailed`, once the log `counterpoint.custodian` has been read: launches and asks begin again."""
     whole = registry.data_set(name).session().acting_as(who.name)
     whole.reopen()
+    note_reopened(name, who.name)
     return session_json(name, whole)
 
 
