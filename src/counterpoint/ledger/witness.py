@@ -22,6 +22,7 @@ on.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from itertools import chain
 from typing import NamedTuple, Protocol
@@ -206,6 +207,7 @@ def _begun(lines: Iterator[Line]) -> Iterator[Line]:
     return chain([line for line in (next(lines, None),) if line is not None], lines)
 
 
+@lru_cache(maxsize=256)
 def _name(whose: str) -> bytes:
     """A name as one word, whatever characters it has."""
     return quote(whose, safe="").encode()
