@@ -33,6 +33,7 @@ TOSSES = {
     "urandom": lambda: os.urandom(1)[0] & 1,
     "clock": lambda: time.perf_counter_ns() // 100 % 2,
     "counter": lambda: next(RUNS) % 2,
+    "address": lambda: id(object()) >> 4 & 1,
     "later": lambda: int(next(RUNS) % 1000 > 500),
 }
 
@@ -61,7 +62,7 @@ class Tosses(Mechanism, Value, frozen=True):
 
 
 @pytest.mark.parametrize("where", ["start", "step", "last"])
-@pytest.mark.parametrize("how", ["secrets", "random", "urandom", "counter"])
+@pytest.mark.parametrize("how", ["secrets", "random", "urandom", "counter", "address"])
 def test_a_mechanism_that_tosses_its_own_coins_is_refused_every_time(how, where):
     for _ in range(24):
         with pytest.raises(

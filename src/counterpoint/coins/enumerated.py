@@ -120,8 +120,10 @@ class EnumeratedCoins:
         """Run the experiment on the same outcomes again: each once, and a few of them until that is often enough."""
         more = (_REPEATS if self._repeats < _MANY else _FEW) - len(runs)
         self._repeats += len(runs) + max(0, more)
+        kept = list[object]()
         for path, before in chain(reversed(runs), islice(cycle(runs), max(0, more))):
             again = self._along(path)
+            kept.append(object())  # where a repeat finds memory is not where the last one did
             try:
                 same = hash(encode(_as_plain(experiment(*args, again)), sealed=True)) == before and again.path == path
             except (Exception, Interruption):  # the first run on these outcomes raised nothing
