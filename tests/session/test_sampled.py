@@ -47,7 +47,7 @@ def test_a_sampled_launch_is_charged_its_amplified_claim():
     assert "theory, Sampling" in str(session.certificate())
 
 
-@pytest.mark.parametrize("epsilon", ["1e-30", "0.5", 3, 700, 10**6])
+@pytest.mark.parametrize("epsilon", ["1e-30", "0.5", 3, 700, 10**6, "1e50"])
 @pytest.mark.parametrize("rate", ["1e-12", "0.3", "0.999999"])
 def test_the_amplified_epsilon_is_rounded_up_and_never_above_epsilon(epsilon, rate):
     from mpmath import expm1, log1p, mp, mpf

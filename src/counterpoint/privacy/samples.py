@@ -27,6 +27,8 @@ from counterpoint.numbers.parameters import Rate
 from counterpoint.numbers.rounding import DIGITS, rounded_up
 
 _BITS = 256
+_LARGE = 1000
+"""An epsilon from which on the amplified one is computed without e^epsilon."""
 
 
 class SampleKey:
@@ -123,4 +125,7 @@ def amplified(loss: Loss, rate: Fraction, delta: Fraction | None = None) -> Loss
 
 
 def _grown(epsilon: Fraction, rate: Fraction, p: Precision) -> Interval:
-    return (p(rate) * p(epsilon).expm1()).log1p()
+    """Log(1 + rate (e^eps - 1)): of a large epsilon as eps + log(rate + (1 - rate) e^-eps), as e^eps is no decimal."""
+    if epsilon < _LARGE:
+        return (p(rate) * p(epsilon).expm1()).log1p()
+    return p(epsilon) + (p(rate) + p(1 - rate) * (-p(epsilon)).exp()).log()
