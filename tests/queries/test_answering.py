@@ -90,7 +90,31 @@ def test_only_optimizers_that_were_looked_at_run():
         known = {name for (name,) in database.execute("SELECT name FROM duckdb_optimizers()").fetchall()}
         with database.cursor() as cursor:
             assert cursor.execute("SELECT current_setting('disabled_optimizers')").fetchall() == [(off,)]
-    assert known - set(off.split(",")) == set(optimizers.KEPT) and "statistics_propagation" in off
+    assert known - set(off.split(",")) == set(optimizers.KEPT) and set(optimizers.OFF) <= set(off.split(","))
+
+
+def test_only_the_optimizers_whose_reasons_are_written_down_would_change_a_plan(monkeypatch):
+    monkeypatch.setattr("counterpoint.engines.duckdb._LOCK", ())
+    rng, read = np.random.default_rng(5), []
+    tables = [engines.bound("duckdb", frame, "who", 1, COLUMNS) for frame in worlds(rng).values()][-2:]
+    for request in asked(rng, 8):
+        read += [(table.embedded, sql, ()) for table in tables for sql in table._compiled(request).statements]
+    several, run = joined_sources(), EmbeddedEngine._run
+    with monkeypatch.context() as noting:
+        noting.setattr(EmbeddedEngine, "_run", lambda *given: read.append(given) or run(*given))
+        for request in ASKED_OF_SEVERAL:
+            people.found(several, request)
+    statements = [given for given in read if given[1].startswith(("SELECT", "WITH"))]
+
+    def plans(off):
+        for engine in {engine for engine, *_ in statements}:
+            engine.run(f"SET GLOBAL disabled_optimizers = '{','.join(off)}'")
+        return [engine.run(f"EXPLAIN {sql}", values) for engine, sql, values in statements]
+
+    with silent_database() as database:
+        off = set(optimizers.disabled(database))
+    planned = plans(off)
+    assert {name for name in off if plans(off - {name}) != planned} == set(optimizers.OFF)
 
 
 def test_no_answer_tells_whether_any_row_is_above_a_value():
@@ -175,20 +199,28 @@ def test_what_an_engine_took_before_it_failed_is_there_once(name, monkeypatch):
     assert people.found(source, cp.count()) == expected
 
 
-def test_rows_that_see_other_sources_have_a_second_path(monkeypatch):
+def joined_sources():
+    """Rows that see each other's attributes and a lookup's."""
     made = sources()
     codes = cp.Lookup(
         engines.pa.table({"city": ["x", "y"], "zone": [1, 2]}), key="city", columns={"zone": cp.number(0, 9)}
     )
-    both = cp.Sources(unit="person", people=made["table"], visits=made["stream"], now=made["live"], codes=codes)
-    asked = [
-        cp.count(of="visits", where="people.age >= 30 AND now.city = 'x'"),
-        cp.sum("codes.zone", of="people", where="now.age < 99"),
-        cp.count(of="now", where="people.age = age AND codes.zone = 2"),
-    ]
+    return cp.Sources(unit="person", people=made["table"], visits=made["stream"], now=made["live"], codes=codes)
+
+
+ASKED_OF_SEVERAL = [
+    cp.count(of="visits", where="people.age >= 30 AND now.city = 'x'"),
+    cp.sum("codes.zone", of="people", where="now.age < 99"),
+    cp.count(of="now", where="people.age = age AND codes.zone = 2"),
+    cp.count_distinct(of="visits", where="people.age >= 30"),
+]
+
+
+def test_rows_that_see_other_sources_have_a_second_path(monkeypatch):
+    both = joined_sources()
 
     def found():
-        return [people.found(both, request) for request in asked]
+        return [people.found(both, request) for request in ASKED_OF_SEVERAL]
 
     expected = found()
     assert any(expected)
