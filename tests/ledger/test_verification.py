@@ -1,5 +1,6 @@
 """Verification: a record whose chain holds is still replayed, and each entry must have been right at its place."""
 
+import re
 from contextlib import closing
 
 import pytest
@@ -202,6 +203,26 @@ def test_requests_are_stored_as_they_were_made(used, what):
     used.sql(REQUESTS[what])
     with pytest.raises(LedgerTampered, match="not stored as the entries say"):
         verify(used)
+
+
+@pytest.mark.parametrize("request_id", ["root", "() L", "() a"])
+def test_a_request_whose_row_was_taken_away_is_missed(used, request_id):
+    """What was answered is in the row alone: without it, its id could draw fresh noise."""
+    used.sql("DELETE FROM counterpoint_request WHERE request = ?", request_id)
+    with pytest.raises(LedgerTampered, match=re.escape(repr(request_id)) + " is on record, and its row is missing"):
+        verify(used)
+
+
+def test_a_row_that_was_taken_away_is_missed(used):
+    """A handle without its row could be launched and asked again from the start."""
+    for (path,) in used.sql("SELECT path FROM counterpoint_row WHERE path != '[]'"):
+        used.sql("CREATE TABLE kept AS SELECT * FROM counterpoint_row WHERE path = ?", path)
+        used.sql("DELETE FROM counterpoint_row WHERE path = ?", path)
+        with pytest.raises(LedgerTampered, match=re.escape(f"the row at {path} is missing")):
+            verify(used)
+        used.sql("INSERT INTO counterpoint_row SELECT * FROM kept")
+        used.sql("DROP TABLE kept")
+    verify(used)
 
 
 def test_a_changed_word_in_an_entry_breaks_the_chain(used):
