@@ -13,7 +13,7 @@ LOWEST_TESTS := tests/test_names.py tests/test_encoding.py tests/mechanisms/test
 	tests/session/test_session.py tests/ledger/test_ledger.py tests/ledger/test_command.py tests/service/test_service.py \
 	tests/service/test_tls.py
 
-.PHONY: demo test test-statistical test-long mutate verify check wheel-test lowest lock bench peers docs site format clean
+.PHONY: demo test test-statistical test-long mutate verify proofs check wheel-test lowest lock bench peers docs site format clean
 
 $(VENV)/.installed: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -52,6 +52,9 @@ mutate: $(VENV)/.ready ## plant privacy bugs, one at a time: a test must fail fo
 verify: $(VENV)/.ready ## what everything exactly loses beside its claim, and all long and statistical tests of it
 	$(VENV)/bin/counterpoint verify
 	$(PY) -m pytest -n 2 -m "long or statistical" tests/verify tests/local tests/mechanisms
+
+proofs: $(VENV)/.ready ## check the theorems with Coq, print them, and compare what they are about with the code
+	$(PY) -u -m tests.proofs
 
 check: $(VENV)/.ready ## format, lint, strict types, import layers, the examples in docs and docstrings
 	$(VENV)/bin/ruff format --check .
