@@ -27,7 +27,7 @@ from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers.exact import bounded_down
-from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.certificates import Certificate, machine_checked
 from counterpoint.privacy.claims import Interaction
 
 ZERO = Fraction(0)
@@ -88,6 +88,16 @@ class Accumulator(Account):
     @abstractmethod
     def theorem(self) -> str:
         """The theorem that the total rests on."""
+
+    @property
+    def checked(self) -> str | None:
+        """The statement in `proofs/` that Coq has checked about this very sum; None for none."""
+        return None
+
+    @property
+    def cited(self) -> str:
+        """The theorem as a certificate names it."""
+        return machine_checked(self.theorem, self.checked)
 
     @abstractmethod
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> Self:
@@ -154,7 +164,7 @@ class Accumulator(Account):
     @property
     def certificate(self) -> Certificate:
         """Why the total is what it is."""
-        return Certificate(f"{self.total!r} for the launches so far", self.theorem)
+        return Certificate(f"{self.total!r} for the launches so far", self.cited)
 
     def _limits(self, budget: Loss, measure: type[Loss]) -> tuple[Fraction, ...]:
         """The numbers that a budget limits; refused if it is not a budget of the measure that is summed here."""

@@ -335,7 +335,7 @@ class Filter(Rule, Value, frozen=True):
 
     def promise(self, relation: Relation) -> Certificate:
         """The budget is never exceeded, whatever is launched."""
-        return Certificate(f"{self.budget!r} whatever is launched, with adaptively chosen losses", self.start().theorem)
+        return Certificate(f"{self.budget!r} whatever is launched, with adaptively chosen losses", self.start().cited)
 
     def certificate(self, account: Account) -> Certificate:
         """Why the loss so far is what it is, and that the budget will hold."""

@@ -32,7 +32,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import above_one, exact, positive, probability
 from counterpoint.numbers.parameters import Parameter, Read
-from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.certificates import Certificate, machine_checked
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Relation
 
@@ -215,9 +215,8 @@ class Odometer(Rule, Value, frozen=True):
         """What the reading means, and the theorem behind it."""
         assert isinstance(account, Accumulator)
         meaning = "for every threshold fixed in advance, the view truncated before it is exceeded is within it"
-        return Certificate(
-            f"{account.total!r} read so far: {meaning}", "Haney et al. 2023, Lemma 2.19", (account.certificate,)
-        )
+        by = machine_checked("Haney et al. 2023, Lemma 2.19", "odometer_iff_filter")
+        return Certificate(f"{account.total!r} read so far: {meaning}", by, (account.certificate,))
 
 
 def truncated(readings: Iterable[tuple[Loss, T]], threshold: Loss) -> tuple[T, ...]:

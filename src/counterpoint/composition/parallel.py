@@ -41,7 +41,7 @@ from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import format_number
 from counterpoint.numbers.exact import bounded_up
 from counterpoint.numbers.parameters import Parameter, PositiveInt, ProbabilityOrNone, Read, default
-from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.certificates import Certificate, machine_checked
 from counterpoint.privacy.claims import Charge, Claim, Interaction, require_finite
 from counterpoint.privacy.relations import Relation, Sparse, Static
 
@@ -433,13 +433,20 @@ class Parallel(Rule, Value, frozen=True):
             if isinstance(self.each, tuple)
             else repr(self.each)
         )
-        return Certificate(f"at most {self.k} of any number of mechanisms within {each} are affected", self.theorem)
+        return Certificate(f"at most {self.k} of any number of mechanisms within {each} are affected", self._cited)
 
     def certificate(self, account: Account) -> Certificate:
         """The same, with what has been created."""
         assert isinstance(account, EqualParts)
         statement = f"{self.loss(account)!r}: at most {self.k} of {account.count} mechanisms are affected"
-        return Certificate(statement, self.theorem)
+        return Certificate(statement, self._cited)
+
+    @property
+    def _cited(self) -> str:
+        """The theorem as a certificate names it: Coq has checked equal pure parts."""
+        if not isinstance(self.each, PureDP):
+            return self.theorem
+        return machine_checked(self.theorem, "parallel_static_pure" if self.first_pair else "parallel_pure")
 
 
 def _counts(charges: tuple[Charge, ...]) -> dict[Loss, int]:

@@ -160,6 +160,11 @@ class ApproximateSum(Accumulator, Value, frozen=True):
         )
         return part if self.basic is None else f"basic composition or {part}, whichever is smaller"
 
+    @property
+    def checked(self) -> str | None:
+        """Basic composition alone has been checked, for mechanisms with finitely many answers."""
+        return "basic_admission" if self.tail is None else None
+
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateSum":
         """Add a loss, to both sums where it has a place in both."""
         epsilon, delta = response_of(loss) or (None, ZERO)

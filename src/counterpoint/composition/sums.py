@@ -57,6 +57,7 @@ class PureSum(Accumulator, Value, frozen=True):
 
     epsilon: Fraction = Fraction(0)
     theorem = "basic composition of pure losses (Haney et al. 2023, Thm 1.19; Henzinger et al. 2024, Thm 12.4)"
+    checked = "pure_admission"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "PureSum":
         """Add a pure loss."""

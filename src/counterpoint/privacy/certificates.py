@@ -17,6 +17,17 @@ from counterpoint.display.markup import as_page, as_rich
 from counterpoint.encoding import Tagged, Value, encode
 
 
+def machine_checked(theorem: str, checked: str | None) -> str:
+    """A theorem with the name of the statement in `proofs/` that Coq has checked, where there is one.
+
+    >>> machine_checked("Haney et al. 2023, Lemma 2.19", "odometer_iff_filter")
+    'Haney et al. 2023, Lemma 2.19; machine-checked: odometer_iff_filter'
+    >>> machine_checked("Haney et al. 2023, Thm 1.21", None)
+    'Haney et al. 2023, Thm 1.21'
+    """
+    return theorem if checked is None else f"{theorem}; machine-checked: {checked}"
+
+
 class Certificate(Tagged, Value, frozen=True):
     """A statement, the theorem it follows from, and the certificates of its premises.
 
