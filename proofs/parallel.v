@@ -4,6 +4,7 @@
    pairs differ. Continual data: a part receives pairs of messages for ever, and is touched by its first pair that differs.
    Henzinger et al. 2024, Cor 5.5 and 5.15. *)
 Require Import sums machines composite filter reduction approximate.
+Require FinFun.
 Open Scope Q_scope.
 
 (* ---------- data that do not change ---------- *)
@@ -13,7 +14,7 @@ Variable K : Type.
 Variable ini : K -> bool -> state M.
 Variable accepts : K -> message M -> bool.
 Variable differs : K -> bool.  (* whether the two data sets of a part differ *)
-Hypothesis equal_data : forall k, differs k = false -> ini k true = ini k false.
+Hypothesis equal_data : forall k, differs k = false -> private M 1 0 (ini k true) (ini k false).
 Variables c d : Q.
 Hypothesis c_ge_1 : 1 <= c.
 Hypothesis d_01 : 0 <= d <= 1.
@@ -32,7 +33,7 @@ Definition static_delta (k : K) : Q := if differs k then d else 0.
 Lemma static_claims k : private M (static_cost k) (static_delta k) (ini k true) (ini k false).
 Proof.
   unfold static_cost, static_delta. destruct (differs k) eqn:E; [apply claims|].
-  rewrite (equal_data k E). split; intros A F; lra.
+  apply equal_data. auto.
 Qed.
 
 Lemma sparse_grows s k : (s <= n)%nat -> snd (sparse_charge s k) = true ->
@@ -255,3 +256,135 @@ Proof.
   - simpl. lra.
 Qed.
 End Sparse.
+
+(* ---------- first-pair consistent parts ---------- *)
+(* The first pair of a part says whether its data differ: if it is equal, all later pairs are. Then a part is counted when
+   it is created, and deltas are covered (Henzinger et al. 2024, Thm 5.14). A part is launched with its first pair, which
+   must then come first. *)
+Section FirstPair.
+Variable M : machine.
+Variable same_message : forall x y : message M, {x = y} + {x <> y}.
+Variable allowed : list (message M * message M) -> bool.
+Variable start : state M.
+Notation pair_of := (message M * message M)%type.
+
+Definition equal_pair (p : pair_of) : bool := if same_message (fst p) (snd p) then true else false.
+Definition same_pair (p q : pair_of) : bool :=
+  (if same_message (fst p) (fst q) then true else false) && (if same_message (snd p) (snd q) then true else false).
+
+(* The history begins with the pair that was announced. *)
+Definition consistent_pairs (g : list pair_of) : bool :=
+  match g with
+  | announced :: first :: later =>
+      same_pair announced first && allowed (first :: later) &&
+      (negb (equal_pair first) || forallb equal_pair later)
+  | _ => false
+  end.
+
+Lemma consistent_allowed k l : consistent_pairs (k :: l) = true -> allowed l = true.
+Proof.
+  destruct l as [|x l]; intro E; [discriminate E|]. unfold consistent_pairs in E.
+  apply andb_prop in E as [E _]. apply andb_prop in E as [_ E]. exact E.
+Qed.
+
+Lemma consistent_next k g p : consistent_pairs (k :: g ++ [p]) = true -> equal_pair k = true -> forallb equal_pair g = true ->
+  equal_pair p = true /\ forallb equal_pair (g ++ [p]) = true.
+Proof.
+  intros E Ek Eg. destruct g as [|x g]; cbn [app consistent_pairs] in E.
+  - apply andb_prop in E as [E _]. apply andb_prop in E as [E _]. unfold same_pair in E.
+    destruct k as [k0 k1], p as [p0 p1]. cbn [fst snd] in *.
+    destruct (same_message k0 p0) as [e0|e0] in E; [|discriminate E]. destruct (same_message k1 p1) as [e1|e1] in E; [|discriminate E].
+    subst p0 p1. cbn [app forallb]. rewrite Ek. auto.
+  - apply andb_prop in E as [_ E]. cbn [forallb] in Eg. apply andb_prop in Eg as [Ex Eg]. rewrite Ex in E. cbn [negb orb] in E.
+    rewrite forallb_app in E. apply andb_prop in E as [_ E]. cbn [forallb] in E. rewrite andb_true_r in E.
+    rewrite forallb_app. cbn [forallb]. rewrite Ex, Eg, E. auto.
+Qed.
+
+Definition part_of (announced : pair_of) (b : bool) : state (worlds M consistent_pairs) := (b, [announced], start).
+
+(* The adversary that keeps to the stricter rule by itself. *)
+Fixpoint keeping (A : strategy pair_of (option (answer M)) bool) (k : pair_of) (g : list pair_of) : strategy pair_of (option (answer M)) bool :=
+  match A with
+  | Return e => Return e
+  | Send p next =>
+      if consistent_pairs (k :: g ++ [p]) then Send p (fun a => keeping (next a) k (g ++ [p])) else keeping (next None) k g
+  | Toss n w next => Toss n w (fun i => keeping (next i) k g)
+  end.
+
+Lemma keeping_fair A : fair A -> forall k g, fair (keeping A k g).
+Proof.
+  induction A as [e|p next IH|n w next IH]; intros F k g; cbn [keeping fair] in *; auto.
+  - destruct (consistent_pairs _); [cbn [fair]; auto|auto].
+  - destruct F as (W & T & F). auto.
+Qed.
+
+Lemma keeping_chance A : forall k b g s,
+  chance (worlds M consistent_pairs) A (b, k :: g, s) == chance (worlds M allowed) (keeping A k g) (b, g, s).
+Proof.
+  unfold chance. induction A as [e|p next IH|n w next IH]; intros k b g s; cbn [keeping expect].
+  - reflexivity.
+  - change (step (worlds M consistent_pairs)) with (world_step M consistent_pairs). unfold world_step. cbn [app].
+    destruct (consistent_pairs (k :: g ++ [p])) eqn:E.
+    + assert (E' : allowed (g ++ [p]) = true) by exact (consistent_allowed k (g ++ [p]) E).
+      repeat match goal with |- context [if ?x then _ else _] => change x with (consistent_pairs (k :: g ++ [p])); rewrite E end.
+      cbn [expect]. change (step (worlds M allowed)) with (world_step M allowed). unfold world_step.
+      repeat match goal with |- context [if ?x then map _ _ else _] => change x with (allowed (g ++ [p])); rewrite E' end.
+      etransitivity; [exact (qsum_map _ _ _)|]. symmetry. etransitivity; [exact (qsum_map _ _ _)|]. symmetry.
+      apply qsum_ext. intros o _. cbn [fst snd]. apply Qmult_comp; [reflexivity|]. apply (IH (Some (snd (snd o))) k b (g ++ [p])).
+    + repeat match goal with |- context [if ?x then _ else _] => change x with (consistent_pairs (k :: g ++ [p])); rewrite E end.
+      cbn [qsum fst snd]. apply one_outcome. apply (IH None k b g s).
+  - apply qsum_ext. intros i _. rewrite (IH i k b g s). reflexivity.
+Qed.
+
+Variables c d : Q.
+Hypothesis c_ge_1 : 1 <= c.
+Hypothesis d_01 : 0 <= d <= 1.
+Hypothesis claim : private_under M allowed c d start.
+Variable accepts : pair_of -> pair_of -> bool.
+Variable n : nat.
+
+Lemma part_claim k : private (worlds M consistent_pairs) c d (part_of k true) (part_of k false).
+Proof.
+  destruct claim as [H1 H0]. split; intros A F; unfold part_of; rewrite !keeping_chance; [apply H1|apply H0]; apply keeping_fair; auto.
+Qed.
+
+Lemma equal_ones h : forall k g s, equal_pair k = true -> forallb equal_pair g = true ->
+  law (worlds M consistent_pairs) (true, k :: g, s) h == law (worlds M consistent_pairs) (false, k :: g, s) h.
+Proof.
+  induction h as [|[p a] h IH]; intros k g s Ek Eg; [reflexivity|].
+  cbn [law]. change (step (worlds M consistent_pairs)) with (world_step M consistent_pairs). unfold world_step. cbn [app].
+  destruct (consistent_pairs (k :: g ++ [p])) eqn:E.
+  - pose proof (consistent_next k g p E Ek Eg) as Ep.
+    destruct Ep as [Ep Eg']. assert (Em : fst p = snd p) by (unfold equal_pair in Ep; destruct (same_message (fst p) (snd p)); [auto|discriminate]).
+    rewrite Em. repeat match goal with |- context [if ?x then map _ _ else _] => change x with (consistent_pairs (k :: g ++ [p])); rewrite E end.
+    etransitivity; [exact (qsum_map _ _ _)|]. symmetry. etransitivity; [exact (qsum_map _ _ _)|]. symmetry.
+    apply qsum_ext. intros o _. cbn [fst snd]. destruct (same_answer _ _ _); [|reflexivity].
+    apply Qmult_comp; [reflexivity|]. apply (IH k (g ++ [p]) (fst (snd o)) Ek Eg').
+  - repeat match goal with |- context [if ?x then map _ _ else _] => change x with (consistent_pairs (k :: g ++ [p])); rewrite E end.
+    cbn [qsum fst snd]. destruct (same_answer _ _ _); [|reflexivity].
+    apply Qplus_comp; [|reflexivity]. apply Qmult_comp; [reflexivity|]. apply (IH k g s Ek Eg).
+Qed.
+
+Definition differs_first (k : pair_of) : bool := negb (equal_pair k).
+Definition first_pair_parts : machine := parts (worlds M consistent_pairs) pair_of part_of accepts differs_first n.
+Definition first_pair_start (b : bool) : state first_pair_parts :=
+  parts_start (worlds M consistent_pairs) pair_of part_of accepts differs_first n b.
+
+Lemma equal_first k : differs_first k = false -> private (worlds M consistent_pairs) 1 0 (part_of k true) (part_of k false).
+Proof.
+  intro E. apply negb_false_iff in E. split; apply pure_by_histories; try lra; intro h; unfold part_of.
+  - rewrite (equal_ones h k [] start E eq_refl). lra.
+  - rewrite (equal_ones h k [] start E eq_refl). lra.
+Qed.
+
+Theorem parallel_first_pair L : NoDup L -> (forall a : answer M, In a L) ->
+  private first_pair_parts (power c n) (times_n n d) (first_pair_start true) (first_pair_start false).
+Proof.
+  intros N C.
+  apply (parallel_static_approximate (worlds M consistent_pairs) pair_of part_of accepts differs_first equal_first c d c_ge_1 d_01
+    part_claim n (None :: map Some L)).
+  - constructor; [intro H; apply in_map_iff in H as (x & E & _); discriminate|].
+    apply FinFun.Injective_map_NoDup; [intros x y E; congruence|auto].
+  - intros [a|]; simpl; [right; apply in_map; auto|left; reflexivity].
+Qed.
+End FirstPair.

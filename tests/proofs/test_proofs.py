@@ -12,6 +12,7 @@ from tests.proofs.coq import (
     FOLDER,
     HOW_TO_INSTALL,
     ROOT,
+    PlantedError,
     assumptions,
     compiled,
     copy_of_the_proofs,
@@ -124,6 +125,6 @@ def test_every_proof_holds_without_assumptions_and_fails_with_a_planted_error(tm
 @needs_coq
 def test_a_file_that_coq_cannot_read_is_no_find(tmp_path):
     copy = copy_of_the_proofs(tmp_path / "proofs")
-    unreadable = planted_errors()[-1]._replace(old="Fixpoint verdicts", new="Fixpoint Fixpoint")
+    unreadable = PlantedError("arithmetic.v", "unreadable", old="Fixpoint verdicts", new="Fixpoint Fixpoint")
     with pytest.raises(subprocess.CalledProcessError, match=r"arithmetic\.v"):
         refusal(unreadable, copy)
