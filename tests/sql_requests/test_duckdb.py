@@ -95,6 +95,50 @@ def test_several_aggregates_answer_as_duckdb_does(made, where):
         assert near(row, (n, k, present, total or 0, mean))
 
 
+COMPUTED = [
+    "100.0 * SUM(delay) / COUNT(*)",
+    "COUNT(*) - COUNT(delay)",
+    "-(AVG(delay) + 1)",
+    "SUM(delay) / COUNT(delay) - AVG(delay + 1)",
+    "2 * COUNT(*) * COUNT(delay) + 0.5",
+    "COUNT(*) FILTER (WHERE late) / COUNT(late)",
+]
+
+
+@settings(max_examples=50)
+@given(flights.rows, flights.conditions, st.sampled_from(COMPUTED))
+def test_arithmetic_on_aggregates_answers_as_duckdb_does(made, where, computed):
+    """A quotient by 0 is missing, and so is what is computed of it; a sum of no rows is 0."""
+    filled = computed.replace("SUM(delay)", "COALESCE(SUM(delay), 0)")
+    guarded = filled.replace("/ COUNT(*)", "/ NULLIF(COUNT(*), 0)").replace(
+        "/ COUNT(delay)", "/ NULLIF(COUNT(delay), 0)"
+    )
+    guarded = guarded.replace("/ COUNT(late)", "/ NULLIF(COUNT(late), 0)")
+    data = flights.table(made)
+    text = f"SELECT {{}} AS x, COUNT(*) AS n FROM flights AS f WHERE {where}"
+    [(wanted, rows)] = flights.duckdb_answer(text.format(guarded), flights=data)
+    found = flights.session(made).sql(text.format(computed), epsilon=EXACT)
+    assert near(values(found, ["x", "n"])[0], (wanted, rows))
+    grouped = f"SELECT month AS m, {{}} AS x FROM flights AS f WHERE {where} GROUP BY m"
+    by_month = dict(flights.duckdb_answer(grouped.format(guarded), flights=data))
+    for month, x in values(flights.session(made).sql(grouped.format(computed), epsilon=EXACT), ["m", "x"]):
+        if month in by_month:
+            assert near((x,), (by_month[month],))
+
+
+@settings(max_examples=25)
+@given(flights.rows)
+def test_an_alias_in_group_by_stands_for_what_select_gives_it(made):
+    text = (
+        "SELECT MONTH(day) AS m, 1 + COUNT(*) AS n FROM flights AS f GROUP BY m HAVING n > 1 ORDER BY n DESC, m LIMIT 3"
+    )
+    wanted = flights.duckdb_answer(f"SELECT * FROM ({text}) WHERE m IS NOT NULL", flights=flights.table(made))
+    found = flights.session(made).sql(text, epsilon=EXACT)
+    assert sorted(n for _, n in values(found, ["m", "n"])) == sorted(n for _, n in wanted) or None in [
+        row["day"] for row in made
+    ]
+
+
 @settings(max_examples=50)
 @given(flights.rows, flights.conditions, st.sampled_from(["0.5", "0.25", "0.9"]))
 def test_a_quantile_lies_between_those_of_duckdb(made, where, share):

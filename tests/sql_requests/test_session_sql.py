@@ -150,3 +150,33 @@ def test_several_aggregates_are_one_request_by_their_names():
     assert session.loss == cp.PureDP(10**9) == answer.cost
     both = session.sql("SELECT COUNT(*), SUM(delay) AS s FROM flights", epsilon=10**9)
     assert both["COUNT(*)"] == 6 and both["s"] == 32
+
+
+def test_what_is_computed_of_aggregates_costs_nothing_more_and_knows_its_error():
+    text = (
+        "SELECT carrier AS c, SUM(delay) / COUNT(*) AS mean, COUNT(*) AS n FROM flights GROUP BY c ORDER BY mean DESC"
+    )
+    session = flights.session(MADE)
+    quote = session.would_cost(cp.select(_0=cp.sum("delay", by="carrier"), n=cp.count(by="carrier")), epsilon=5)
+    answer = session.sql(text, epsilon=5)
+    assert session.loss == quote.cost == answer.cost
+    assert list(answer.columns()) == ["c", "mean", "mean_error", "n", "n_error"]
+    mean, n = answer["UA"]["mean"], answer["UA"]["n"]
+    assert type(mean) is cp.answers.ComputedFloat and mean.error(0.99) >= mean.error(0.5) > 0 < n.error()
+    assert answer.part("mean").error() == max(row["mean"].error() for row in answer.values() if row["mean"] is not None)
+    with pytest.raises(cp.errors.NotCovered, match="each of them"):
+        answer.part("mean").error(simultaneous=True)
+    assert all(row["mean"] is None for row in answer.suppress(10**6).values())
+    assert "mean_error" in repr(answer) and "<table>" in answer._repr_html_()
+    whole = session.sql("SELECT 2 * COUNT(*) AS twice FROM flights", epsilon=5)
+    assert whole["twice"].error() == 2 * session.ask(cp.count(), epsilon=5).error()
+    assert dict(whole.columns()).keys() == {"twice", "twice_error"} and "twice" in repr(whole)
+
+
+def test_an_alias_in_group_by_that_is_also_a_column_is_refused_for_nothing():
+    session = flights.session(MADE)
+    text = "SELECT MONTH(day) AS month, COUNT(*) AS n FROM flights GROUP BY month"
+    with pytest.raises(cp.errors.UnsupportedSQL, match="also a column, 'month'"):
+        session.sql(text, epsilon=1)
+    assert session.loss == cp.PureDP(0)
+    assert len(session.sql(text.replace("month", "m"), epsilon=1)) == 12

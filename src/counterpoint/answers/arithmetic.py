@@ -31,8 +31,9 @@ from typing import Any, TypeAlias
 
 from counterpoint.answers.frame import show, written
 from counterpoint.answers.provenance import SURE, Provenance
+from counterpoint.errors import InvalidParameter
 from counterpoint.numbers import Exact, Number
-from counterpoint.numbers.exact import exact
+from counterpoint.numbers.exact import exact, format_number
 
 Ends: TypeAlias = tuple[Fraction, Fraction]
 """The least and the largest value."""
@@ -349,6 +350,14 @@ def _outward(end: Fraction, direction: int) -> float:
     return nextafter(near, direction * inf) if inside else near
 
 
+def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
+    """A signal-to-noise ratio, which is at least 0."""
+    ratio = exact(given, what)
+    if ratio < 0:
+        raise InvalidParameter(f"{what} must be at least 0, but {format_number(ratio)} was given")
+    return ratio
+
+
 class Computed(Arithmetic):
     """A number that is computed from answers: it knows its error, and else it is an int or a float."""
 
@@ -376,6 +385,11 @@ class Computed(Arithmetic):
     def mostly_noise(self) -> bool:
         """Whether it is smaller than its error at 95 %."""
         return abs(float(self._of.value)) < self.error()
+
+    def suppress(self, signal_to_noise: Number) -> "Computed | None":
+        """The number itself, or None if it is less than `signal_to_noise` times its error at 95 %."""
+        ratio, error = read_ratio(signal_to_noise), self.error()
+        return self if ratio == 0 or (error < inf and abs(self._of.value) >= ratio * Fraction(error)) else None
 
     def __copy__(self) -> "Computed":
         return self

@@ -20,13 +20,13 @@ shop  2     +- 0
 home  1     +- 0
 """
 
-from collections.abc import KeysView, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
 from counterpoint.answers.provenance import Provenance
 from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, choice, scalar
-from counterpoint.answers.tables import Cell, Label, RecordAnswer, SeveralAnswer, TableAnswer
+from counterpoint.answers.tables import Cell, ComputedColumn, Label, RecordAnswer, SeveralAnswer, TableAnswer
 from counterpoint.numbers import Exact
 from counterpoint.queries.grouping import cell_by_cell
 from counterpoint.queries.request import OnSource, PreparedQuery, Request
@@ -95,14 +95,29 @@ def as_sql_table(query: SQLQuery, answer: Any, provenance: Provenance) -> SQLAns
     """The table of a query, from the answer to its request."""
     heads = query.heads
     if not heads:
-        cells = answer if isinstance(answer, RecordAnswer) else {output.part: answer for output in query.aggregates}
-        return RecordAnswer({output.name: cells[output.part] for output in query.aggregates}, provenance)
-    several = isinstance(answer, SeveralAnswer)
-    parts = {output.name: answer.part(output.part) if several else answer for output in query.aggregates}
+        cells = query.row([answer[part] if isinstance(answer, RecordAnswer) else answer for part in query.requested])
+        return RecordAnswer({output.name: cells[output.place] for output in query.aggregates}, provenance)
+    asked = [answer.part(part) if isinstance(answer, SeveralAnswer) else answer for part in query.requested]
     keys: KeysView[Label] = answer.keys()
-    rows = query.arrange([(*_values(key, len(heads)), *(part[key] for part in parts.values())) for key in keys])
+    row_of = {key: query.row([part[key] for part in asked]) for key in keys}
+    rows = query.arrange([(*_values(key, len(heads)), *row_of[key]) for key in keys])
     kept = [_key(row, len(heads)) for row in rows]
-    return SeveralAnswer({name: part.arranged(kept, heads) for name, part in parts.items()}, provenance)
+    columns = _columns(query, asked, row_of, provenance)
+    named = {output.name: columns[output.place - len(heads)] for output in query.aggregates}
+    return SeveralAnswer({name: column.arranged(kept, heads) for name, column in named.items()}, provenance)
+
+
+def _columns(
+    query: SQLQuery, asked: Sequence[TableAnswer], row_of: Mapping[Label, Sequence[Cell]], provenance: Provenance
+) -> list[TableAnswer]:
+    """What is in each place behind the keys: a part of the answer, or what is computed from several of them."""
+    given = iter(asked)
+    return [
+        next(given)
+        if isinstance(value, str)
+        else ComputedColumn(query.heads, {key: row[number] for key, row in row_of.items()}, provenance)
+        for number, value in enumerate(query.values)
+    ]
 
 
 def _values(key: Label, columns: int) -> tuple[Label, ...]:

@@ -24,13 +24,13 @@ from fractions import Fraction
 from math import floor, inf, nextafter
 from typing import Any, NoReturn, Self, TypeAlias
 
-from counterpoint.answers.arithmetic import AnswerTerm, Arithmetic, Formula, Linear
+from counterpoint.answers.arithmetic import AnswerTerm, Arithmetic, Formula, Linear, read_ratio
 from counterpoint.answers.frame import MOSTLY_NOISE, AnswerTable, plot_answer, show, written
 from counterpoint.answers.provenance import SURE, Answer, Provenance
 from counterpoint.display.markup import Picture
-from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.errors import NotCovered
 from counterpoint.numbers import Exact, Number
-from counterpoint.numbers.exact import exact, format_number
+from counterpoint.numbers.exact import format_number
 from counterpoint.queries.ranked import RankedChoice
 from counterpoint.queries.request import OnSource, PreparedQuery
 
@@ -76,14 +76,6 @@ class NumberAnswer(Arithmetic, Answer):
 
     def _shown(self, value: str, error: str) -> str:
         return show(value, error, self.units, self.mostly_noise, self.made_up)
-
-
-def read_ratio(given: Number, what: str = "signal_to_noise") -> Fraction:
-    """A signal-to-noise ratio, which is at least 0."""
-    ratio = exact(given, what)
-    if ratio < 0:
-        raise InvalidParameter(f"{what} must be at least 0, but {format_number(ratio)} was given")
-    return ratio
 
 
 class IntAnswer(NumberAnswer, int):

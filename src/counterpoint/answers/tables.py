@@ -26,6 +26,7 @@ from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, Va
 from fractions import Fraction
 from typing import Any, NoReturn, Self, TypeAlias
 
+from counterpoint.answers.arithmetic import Computed, read_ratio
 from counterpoint.answers.frame import (
     MOSTLY_NOISE,
     AnswerRow,
@@ -39,15 +40,15 @@ from counterpoint.answers.frame import (
     rich_table,
 )
 from counterpoint.answers.provenance import SURE, Answer, Provenance
-from counterpoint.answers.scalars import AnyChoice, Choice, Scalar, no_error_of_a_choice, read_ratio, rows_needed
+from counterpoint.answers.scalars import AnyChoice, Choice, Scalar, no_error_of_a_choice, rows_needed
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
 
 Label: TypeAlias = Any
 """What a cell of an answer is called: a key, several of them in a tuple, or a number."""
-Cell: TypeAlias = Scalar | AnyChoice | None
-"""A number or a choice; None where noise left nothing, or where it was suppressed."""
+Cell: TypeAlias = Scalar | Computed | AnyChoice | None
+"""A number, a computed one, or a choice; None where noise left nothing, or where it was suppressed."""
 
 
 class Tabular(Answer):
@@ -232,8 +233,49 @@ class TableAnswer(Tabular):
         return {head: [_readable(key[at]) for key in self._cells] for at, head in enumerate(self._heads)}
 
 
+class ComputedColumn(TableAnswer):
+    """Numbers by key that were computed from the answers of one release, such as a share of two columns.
+
+    >>> import counterpoint as cp
+    >>> visits = cp.Stream(fields={"page": cp.category(["home", "shop"])})
+    >>> session = cp.Session(visits, within=cp.PureDP(1000))
+    >>> visits.extend([{"page": "home"}, {"page": "shop"}, {"page": "shop"}])
+    >>> session.sql("SELECT page, 2 * COUNT(*) AS twice FROM visits GROUP BY page", epsilon=1000)
+    page  twice  twice_error
+    home      2         +- 0
+    shop      4         +- 0
+    """
+
+    def error(self, probability: Number = SURE, *, simultaneous: bool = False) -> int | float:
+        """How far off each number is at most, with this probability for each: the largest error of them."""
+        if simultaneous:
+            raise NotCovered("errors of computed numbers hold for each of them: simultaneous= is for their parts")
+        errors = [cell.error(probability) for cell in self._cells.values() if isinstance(cell, Computed)]
+        return max(errors, default=0)
+
+    def suppress(self, signal_to_noise: Number) -> "ComputedColumn":
+        """The same numbers, with None for every one that is less than `signal_to_noise` times its error at 95 %."""
+        return self._like(super().suppress(signal_to_noise))
+
+    def arranged(self, keys: Iterable[Label], heads: tuple[str, ...]) -> "ComputedColumn":
+        """The cells of these keys, in this order."""
+        return self._like(super().arranged(keys, heads))
+
+    def _like(self, other: TableAnswer) -> "ComputedColumn":
+        return ComputedColumn(
+            other._heads, other._cells, other._provenance, other._suppressed, released=other._released
+        )
+
+    @property
+    def units(self) -> str | None:
+        """Those of the numbers, if they have any."""
+        return next((cell.units for cell in self._cells.values() if cell is not None), None)
+
+
 def one_cell(cell: Cell, provenance: Provenance) -> TableAnswer:
     """A table of one cell."""
+    if isinstance(cell, Computed):
+        return ComputedColumn(("number",), {0: cell}, provenance)
     return TableAnswer(("number",), {0: cell}, provenance if cell is None else cell._provenance)
 
 
@@ -249,7 +291,7 @@ def _readable(key: Label) -> Label:
     return float(key) if isinstance(key, Fraction) else key
 
 
-def _stated(cell: Scalar | AnyChoice, probability: Number) -> int | float:
+def _stated(cell: Scalar | Computed | AnyChoice, probability: Number) -> int | float:
     error = cell.rank_error(probability) if isinstance(cell, Choice) else cell.error(probability)
     return error if isinstance(error, int) else float(error)
 

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, TypedDict
 
+from counterpoint.answers.arithmetic import read_ratio
 from counterpoint.answers.present import as_sql_table, present, suppress_noisy
 from counterpoint.answers.provenance import SURE, Mechanisms, Provenance, Reason
-from counterpoint.answers.scalars import read_ratio
 from counterpoint.encoding import Plain, plain_number
 from counterpoint.errors import InvalidParameter
 from counterpoint.ledger.commands import Fit, cheapest

@@ -23,10 +23,12 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from counterpoint.errors import InvalidParameter, InvalidRequest, UnsupportedSQL
 from counterpoint.numbers import Exact
 from counterpoint.numbers.exact import exact
+from counterpoint.queries.aggregates import count
 from counterpoint.queries.request import PreparedQuery, Request, on_source
 from counterpoint.queries.source import Source
 from counterpoint.schema.columns import MOST_KEYS, KeyOrTuple
 from counterpoint.schema.expressions.syntax import operands
+from counterpoint.sql_requests.computed import Computation
 from counterpoint.sql_requests.parse import Join, only, unsupported
 
 if TYPE_CHECKING:
@@ -278,11 +280,15 @@ class SQLQuery:
     request: Request
     by: tuple[str, ...]
     outputs: tuple[Output, ...]
+    values: tuple[str | Computation, ...]
+    """What comes in a row behind the keys: parts of the request by their names, and what is computed of them."""
     having: Having | None
     order: tuple[Order, ...]
     limit: int | None
     units: tuple[str, ...] = ()
     """The columns that it takes for those that identify a unit."""
+    aliases: tuple[str, ...] = ()
+    """The names in GROUP BY that it takes for those that SELECT gives with AS."""
 
     @property
     def heads(self) -> tuple[str, ...]:
@@ -294,11 +300,33 @@ class SQLQuery:
         """The outputs that are aggregates."""
         return tuple(output for output in self.outputs if output.place >= len(self.by))
 
+    @property
+    def requested(self) -> tuple[str, ...]:
+        """What the request calls its parts."""
+        return tuple(value for value in self.values if isinstance(value, str))
+
+    def row(self, answers: Sequence[Any]) -> list[Any]:
+        """The values behind the keys: these answers of the request's parts, and what is computed of them."""
+        found: list[Any] = []
+        given = iter(answers)
+        for value in self.values:
+            found.append(next(given) if isinstance(value, str) else value.of(found))
+        return found
+
     def on(self, source: Source) -> Request:
         """The request for this source: about the one in FROM if there are several, seeing those that are joined.
 
         A source that is alone has no name: FROM may call it as it likes.
         """
+        request = self._on(source)
+        for alias in self.aliases:
+            if _has_column(source, self.source if source.names else None, alias):
+                raise UnsupportedSQL(
+                    f"alias in GROUP BY that is also a column, {alias!r}", "", "choose another name with AS"
+                )
+        return request
+
+    def _on(self, source: Source) -> Request:
         for column in self.units:
             if column != source.unit:
                 known = "" if source.unit is None else f": {source.unit}"
@@ -343,3 +371,12 @@ class SQLQuery:
 
 def _values(key: KeyOrTuple) -> tuple[bool | int | str, ...]:
     return key if isinstance(key, tuple) else (key,)
+
+
+def _has_column(source: Source, of: str | None, name: str) -> bool:
+    """Whether a source declares a column of this name, which GROUP BY in DuckDB prefers to an alias."""
+    try:
+        source.prepare(count(where=f'NOT "{name}" IS NULL', of=of))
+    except InvalidRequest:
+        return False
+    return True

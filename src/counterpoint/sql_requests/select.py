@@ -19,7 +19,7 @@ counterpoint.errors.UnsupportedSQL: SQL here has no raw column in SELECT (at cha
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
 from math import prod
@@ -33,6 +33,7 @@ from counterpoint.queries.select import Select
 from counterpoint.schema.columns import MOST_KEYS
 from counterpoint.schema.expressions.syntax import operands
 from counterpoint.sql_requests.aggregates import KNOWN, Aggregate, Keys, is_aggregate, read_aggregate
+from counterpoint.sql_requests.computed import Computation, check_is_number, is_computed, read_computation
 from counterpoint.sql_requests.parse import SHAPE, Scope, only, parsed, unsupported, written
 from counterpoint.sql_requests.query import Output, SQLQuery, read_having, read_limit, read_order
 
@@ -68,7 +69,8 @@ def _read(tree: "exp.Expr") -> SQLQuery:
     clause = tree.args.get("where")
     condition = None if clause is None else only(clause, "this").this
     where = None if condition is None else scope.text(condition)
-    columns = tuple(_grouped(tree, scope))
+    grouped = tuple(_grouped(tree, scope))
+    columns = tuple(column for column, _ in grouped)
     by = read_by(columns) if columns else None
     groups = AskedRows(where, by, _listed(condition, columns, scope))
     selected = Outputs.read(tree, scope, columns, groups)
@@ -79,10 +81,12 @@ def _read(tree: "exp.Expr") -> SQLQuery:
         selected.request(),
         columns,
         selected.outputs,
+        selected.parts,
         None if having is None else read_having(only(having, "this").this, partial(selected.place, "HAVING")),
         () if order is None else read_order(order, partial(selected.place, "ORDER BY")),
         None if limit is None else read_limit(limit),
         selected.units,
+        tuple(alias for _, alias in grouped if alias is not None),
     )
     if not columns and (having or order or limit):
         raise unsupported("HAVING, ORDER BY or LIMIT without GROUP BY", tree, "the answer has one row: leave them out")
@@ -104,13 +108,16 @@ class AskedRows:
 
 @dataclass(frozen=True, slots=True)
 class Outputs:
-    """The outputs of SELECT, and the requests of its aggregates in their order."""
+    """The outputs of SELECT, and behind the keys the requests of its aggregates and what is computed of them.
+
+    A computation stands behind the requests that it names; these need not be outputs.
+    """
 
     scope: Scope
     by: tuple[str, ...]
     groups: AskedRows
     outputs: tuple[Output, ...]
-    requests: tuple[Request, ...]
+    values: tuple[Request | Computation, ...]
     units: tuple[str, ...] = ()
 
     @staticmethod
@@ -121,7 +128,7 @@ class Outputs:
             named = node.key == "alias"
             inner = only(node, "this", "alias").this if named else node
             selected = selected._with(inner, str(node.alias) if named else None, node)
-        if not selected.requests:
+        if not selected.values:
             raise unsupported("query without an aggregate", tree, "which keys occur is private: add COUNT(*)")
         for place, column in enumerate(by):
             if place not in [output.place for output in selected.outputs]:
@@ -129,23 +136,41 @@ class Outputs:
         return selected
 
     def _with(self, node: "exp.Expr", alias: str | None, whole: "exp.Expr") -> "Outputs":
-        requests, units = self.requests, self.units
         key = self._key(node)
         if key is not None:
-            name, place = alias or (str(node.name) if node.key == "column" else written(node)), key
-        else:
-            aggregate = self._aggregate(node)
-            request = self.groups.ask(aggregate)
-            if request in requests:
+            name = alias or (str(node.name) if node.key == "column" else written(node))
+            return self._named(name, alias, key, whole)
+        name = alias or written(node)
+        if not is_computed(node):
+            wider, place = self._asking(node)
+            if place in [output.place for output in self.outputs]:
                 raise unsupported("aggregate twice", node, "once is enough, and costs once")
-            requests, units = (*requests, request), (*units, *([aggregate.unit] if aggregate.unit else []))
-            name, place = alias or written(node), len(self.by) + len(requests) - 1
+            return wider._named(name, alias, place, whole)
+        wider = self
+        for part in _aggregates(node):
+            wider, _ = wider._asking(part)
+            check_is_number(wider.groups.ask(read_aggregate(part, self.scope)), part)
+        computation = read_computation(node, lambda part: wider._asking(part)[1] - len(self.by))
+        place = len(self.by) + len(wider.values)
+        return replace(wider, values=(*wider.values, computation))._named(name, alias, place, whole)
+
+    def _asking(self, node: "exp.Expr") -> "tuple[Outputs, int]":
+        """With the request of an aggregate, if it is not there yet; and its place in a row."""
+        aggregate = self._aggregate(node)
+        request = self.groups.ask(aggregate)
+        if request in self.values:
+            return self, len(self.by) + self.values.index(request)
+        units = (*self.units, *([aggregate.unit] if aggregate.unit else []))
+        return replace(self, values=(*self.values, request), units=units), len(self.by) + len(self.values)
+
+    def _named(self, name: str, alias: str | None, place: int, whole: "exp.Expr") -> "Outputs":
+        """With an output of this name, which stands for what is in this place."""
         taken = {f"{output.name}{suffix}" for output in self.outputs for suffix in _SUFFIXES}
         if name in taken or any(f"{name}{suffix}" == output.name for output in self.outputs for suffix in _SUFFIXES):
             raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
         if alias in self.by and place != self.by.index(alias):
             raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
-        return Outputs(self.scope, self.by, self.groups, (*self.outputs, Output(name, place)), requests, units)
+        return replace(self, outputs=(*self.outputs, Output(name, place)))
 
     def _key(self, node: "exp.Expr") -> int | None:
         """Which of the columns of GROUP BY a node is, if it is one."""
@@ -162,23 +187,36 @@ class Outputs:
             raise unsupported("raw column in SELECT", node, _RAW)
         if node.key == "star" or (node.key == "column" and node.this.key == "star"):
             raise unsupported("SELECT *", node, _RAW)
-        if not is_aggregate(node) and any(is_aggregate(part) for part in node.walk()):
-            raise unsupported(
-                "arithmetic on aggregates", node, "select the aggregates, and compute in Python from the answer"
-            )
         if node.key in ("literal", "boolean", "null", "neg"):
             raise unsupported("constants in SELECT", node, SHAPE)
         return read_aggregate(node, self.scope)
 
     def request(self) -> Request:
         """The one request for all aggregates."""
-        if len(self.requests) == 1:
-            return self.requests[0]
-        names = [output.part for output in self.outputs if output.place >= len(self.by)]
+        requests = tuple(value for value in self.values if isinstance(value, Request))
+        if len(requests) == 1:
+            return requests[0]
+        names = tuple(part for part in self.parts if isinstance(part, str))
         try:
-            return Select(tuple(names), self.requests)
+            return Select(names, requests)
         except InvalidRequest as error:
             raise UnsupportedSQL("such aggregates together", "", str(error)) from None
+
+    @property
+    def parts(self) -> tuple[str | Computation, ...]:
+        """What the request calls its parts, and what is computed of them."""
+        named = {output.place - len(self.by): output.part for output in self.outputs}
+        return tuple(
+            value if isinstance(value, Computation) else named.get(number) or self._hidden(number)
+            for number, value in enumerate(self.values)
+        )
+
+    def _hidden(self, number: int) -> str:
+        """What the request calls an aggregate that is no output: no output has this name."""
+        name = f"_{number}"
+        while name in [output.part for output in self.outputs]:
+            name = f"_{name}"
+        return name
 
     def place(self, clause: str, node: "exp.Expr") -> int:
         """In which place of a row the value is that a node of HAVING or ORDER BY names."""
@@ -201,8 +239,8 @@ class Outputs:
             )
         if is_aggregate(node):
             request = self.groups.ask(read_aggregate(node, self.scope))
-            if request in self.requests:
-                return len(self.by) + self.requests.index(request)
+            if request in self.values:
+                return len(self.by) + self.values.index(request)
             raise unsupported(
                 f"{clause} of an aggregate that SELECT lacks",
                 node,
@@ -213,20 +251,38 @@ class Outputs:
         )
 
 
-def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[str]":
-    """The columns of GROUP BY; a number stands for an output."""
+def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[tuple[str, str | None]]":
+    """The columns of GROUP BY, each with the alias that it was written as; a number stands for an output."""
     group = tree.args.get("group")
     if group is None:
         return
     if not only(group, "expressions").expressions:
         raise unsupported("GROUP BY of nothing", tree, "name columns after it, or leave it out")
-    for node in group.expressions:
+    aliased = {
+        str(node.alias): node.this
+        for node in tree.expressions
+        if node.key == "alias" and not any(map(is_aggregate, node.walk()))
+    }
+    for written_node in group.expressions:
+        node, alias = written_node, None
         if node.key == "literal" and not node.is_string:
-            node = _numbered(node, tree.expressions)  # noqa: PLW2901 - what the number stands for
-            node = node.this if node.key == "alias" else node  # noqa: PLW2901
+            node = _numbered(node, tree.expressions)
+            node = node.this if node.key == "alias" else node
+        elif node.key == "column" and node.args.get("table") is None and node.name in aliased:
+            alias, node = str(node.name), aliased[str(node.name)]
         if any(map(is_aggregate, node.walk())):
             raise unsupported("GROUP BY of an aggregate", node, "group by columns, or by parts of dates")
-        yield scope.value(node)
+        value = scope.value(node)
+        yield value, None if value == alias else alias
+
+
+def _aggregates(node: "exp.Expr") -> "Iterator[exp.Expr]":
+    """The aggregates of an expression, from left to right."""
+    if is_aggregate(node):
+        yield node
+        return
+    for part in node.iter_expressions():
+        yield from _aggregates(part)
 
 
 def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
