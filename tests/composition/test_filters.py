@@ -365,3 +365,22 @@ def test_huge_and_zero_losses_are_ordinary():
 )
 def test_a_rule_shows_what_was_chosen_and_no_defaults(rule, shown):
     assert repr(rule) == shown
+
+
+def test_a_refusal_names_delta_where_delta_is_what_does_not_fit():
+    rule = Filter(ApproxDP(1, "1e-6"))
+    account, _ = launch(rule, PureDP("0.1"))
+    with pytest.raises(BudgetExceeded, match=r"its delta is too large: ~1.15e-7 of delta is left"):
+        rule.admit(account, of(ApproxDP("0.1", "2e-7")))
+    with pytest.raises(BudgetExceeded) as refused:
+        rule.admit(account, of(PureDP(1)))
+    assert "delta is too large" not in str(refused.value)
+
+
+def test_a_gaussian_that_fits_the_budget_by_itself_is_told_of_the_budget_that_takes_it():
+    rule, loss = Filter(ApproxDP(1, "1e-6")), GaussianDP.for_budget(1, "1e-6")
+    gaussian = claim(loss, every_step(), "a test", interaction="one-shot")
+    with pytest.raises(BudgetExceeded, match=r"GaussianDP.for_budget\(1, 1e-6\) would take it when empty"):
+        rule.admit(rule.start(), gaussian)
+    named = Filter(GaussianDP.for_budget(1, "1e-6"))
+    assert named.admit(named.start(), gaussian).keeps(named.budget)

@@ -34,6 +34,7 @@ from counterpoint.composition.sums import sum_for
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import renyi_offset
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Exact, Number, format_number
@@ -237,11 +238,24 @@ class Filter(Rule, Value, frozen=True):
         fitting = account.largest_fitting(self.budget)
         spent = f"{account.total!r} of {self.budget!r} is spent"
         return BudgetExceeded(
-            f"{loss!r} does not fit: {spent}, and at most {fitting!r} more would fit",
+            f"{loss!r} does not fit: {spent}, and {self._why(account, loss)}at most {fitting!r} more would fit",
             requested=loss,
             remaining=self.remaining(account),
             would_fit=fitting,
         )
+
+    def _why(self, account: Accumulator, loss: Loss) -> str:
+        """What stands in the way, where it is not the epsilon; and a budget that would take the launch."""
+        response, left = response_of(loss), account.delta_left(self.budget)
+        if response is not None and response[1] > left:
+            room = format_number(left)
+            return f"its delta is too large: {room} of delta is left for the deltas of launches (slack= divides it); "
+        if isinstance(loss, GaussianDP) and isinstance(self.budget, ApproxDP) and 0 < self.budget.delta < 1:
+            epsilon, delta = self.budget.epsilon, self.budget.delta
+            if loss.within(GaussianDP.for_budget(epsilon, delta)):
+                named = f"{format_number(epsilon)}, {format_number(delta)}"
+                return f"a budget of GaussianDP.for_budget({named}) would take it when empty; "
+        return ""
 
     def fits(self, account: Account, launch: Claim | Loss) -> bool:
         """Whether a launch with this claim would be admitted; the dry run of `admit`.
