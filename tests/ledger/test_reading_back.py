@@ -57,6 +57,7 @@ RULES = [
     *(cp.Filter(cp.ApproxDP(3, "1e-6"), by=by) for by in ("best", "basic", "renyi", "advanced", "gaussian")),
     cp.Filter(cp.ApproxDP(3, Fraction(1, PRIME)), by="renyi", slack=Fraction(1, 2 * PRIME)),
     cp.Filter(cp.ApproxDP(3, "1e-6"), alpha=7, launches=9),
+    cp.Filter.planned(cp.ApproxDP(3, "1e-6"), [cp.PureDP("0.1")] * 30),
     cp.Odometer(cp.PureDP),
     cp.Odometer(cp.zCDP),
     cp.Odometer(cp.measures.ApproxzCDP),
