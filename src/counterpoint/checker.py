@@ -48,8 +48,13 @@ FIELDS = (
     *("number", "kind", "request", "path", "what", "body", "version"),
     *("state", "at", "record", "who", "salt", "cost"),
 )
-ADMITTED = ("open", "launch", "delegation", "ask", "question", "revocation", "recount", "closing", "reopening")
-UNRULED = ("denial", "data", "keys", "signer", "items", "witness", "retirement")
+ADMITTED = (
+    *("open", "launch", "delegation", "ask", "question"),
+    *("revocation", "recount", "closing", "reopening", "version"),
+)
+CHOOSING = tuple(f'["{kind}",' for kind in ("open", "launch", "delegation", "question"))
+"""How the bodies begin that may have a second line, of what was decided then. A question, the last, always has one."""
+UNRULED = ("denial", "data", "rows", "keys", "signer", "items", "witness", "retirement")
 KINDS = frozenset((*ADMITTED, *UNRULED, "refusal", "answer", "lost", "recovery"))
 """What entries are about. The replay has nothing to check of those in `UNRULED` but their place."""
 LARGEST = 10**400
@@ -184,14 +189,26 @@ class RecordEntry(NamedTuple):
         return DoesNotHold(f"entry {self.number}: {what}")
 
     def says(self, length: int) -> list[Any]:
-        """The body, a list of at least this many parts; a question has a second line, the mechanism chosen for it."""
+        """The body, a list of at least this many parts; its second line is `choice`."""
         said, _, choice = self.body.partition("\n")
-        if bool(choice) != (said.startswith('["question",')):
+        if not said.startswith(CHOOSING if choice else "[") or (not choice and said.startswith(CHOOSING[-1])):
             raise self.wrong("its body is not that of an entry of its kind")
         parts = _read(said, f"the body of entry {self.number}")
         if not isinstance(parts, list) or len(parts) < length:
             raise self.wrong("its body is not that of an entry of its kind")
         return parts
+
+    def kept_version(self) -> int:
+        """The version of the data that a launch says it keeps; the first, if it says none."""
+        _, _, choice = self.body.partition("\n")
+        if not choice:
+            return 1
+        chosen = _read(choice, f"the body of entry {self.number}")
+        if isinstance(chosen, list):  # a question: its mechanism, its options and perhaps the version
+            chosen = chosen[2] if len(chosen) > 2 else 1
+        if not _is_count(chosen):
+            raise self.wrong("its body is not that of an entry of its kind")
+        return int(chosen)
 
     def charge(self) -> "RecordedCharge":
         """What a launch costs: a loss, or a list of one and of the launches that it is made of."""
@@ -267,7 +284,7 @@ class GivenReceipt(NamedTuple):
 _RECEIPT: dict[str, Callable[[Any], bool]] = {
     **{"ledger": _is_hash, "session": _is_text, "number": _is_count, "entry": _is_hash, "head_number": _is_count},
     **{"head": _is_hash, "who": _is_text, "what": _is_text, "path": _is_path, "cost": _is_text, "data": _is_text},
-    **{"answer": _is_hash, "at": _is_count},
+    **{"answer": _is_hash, "at": _is_count, "data_version": _is_count},
 }
 
 
@@ -477,6 +494,8 @@ class AuditedSession:
     launched: list[RecordedCharge] = field(default_factory=list)
     revoked: bool = False
     recounted: bool = False
+    sees: int | None = None
+    """The version of the data that it keeps, or a session around it; None: what is launched sees the current one."""
 
     def grants(self) -> "Iterator[AuditedSession]":
         """It and those around it, as far as they were granted, from the inside."""
@@ -495,6 +514,7 @@ class AdmittedLaunch(NamedTuple):
     cost: str
     charge: RecordedCharge
     granted_to: str
+    sees: int | None
 
 
 class RecordReplay:
@@ -504,6 +524,9 @@ class RecordReplay:
         self.sessions: dict[Path, AuditedSession] = {}
         self.costs: dict[Path, str] = {}
         """What was charged for each mechanism, by its path."""
+        self.kept: dict[Path, int] = {}
+        """The version of the data that each mechanism keeps, by its path."""
+        self.version = 1
         self.waiting: dict[str, tuple[RecordEntry, AdmittedLaunch | None]] = {}
         self.seen: set[str] = set()
         self.left_open: set[str] = set()
@@ -516,7 +539,7 @@ class RecordReplay:
             "question": self._question,
             **{"revocation": self._revocation, "recount": self._recount, "refusal": self._refusal},
             **{"closing": self._close_or_reopen, "reopening": self._close_or_reopen},
-            **{"answer": self._answer, "recovery": self._recovery, "lost": self._lost},
+            **{"version": self._version, "answer": self._answer, "recovery": self._recovery, "lost": self._lost},
         }
         self.work = Additions()
 
@@ -587,27 +610,45 @@ class RecordReplay:
             raise entry.wrong("data are closed and reopened in turn")
         self.closings += 1
 
+    def _version(self, entry: RecordEntry, before: str) -> None:
+        """Newer rows of the same units: versions are numbered, one after the other."""
+        _, _, number, fingerprint, declared, note, *_ = entry.says(6)
+        if entry.path or number != self.version + 1:
+            raise entry.wrong("the versions of the data are numbered one after the other")
+        if not (_is_text(fingerprint) and _is_text(note) and isinstance(declared, dict)):
+            raise entry.wrong("its body is not that of an entry of its kind")
+        self.version += 1
+
     def _launch(self, entry: RecordEntry, before: str) -> None:
-        _, _, name, mechanism, *_, last = entry.says(7)
+        _, _, name, mechanism, _, by, *_, last = entry.says(7)
         is_grant = isinstance(last, dict) and last.get("type") == "Grant/1"
         to = last.get("to") if is_grant else ""
         if not isinstance(to, str) or (is_grant and not to) or not (name is None or isinstance(name, str)):
             raise entry.wrong("its body is not that of an entry of its kind")
-        self._admit_launch(entry, name, mechanism, to)
+        relation = mechanism.get("relation") if isinstance(mechanism, dict) else None
+        on_sample = isinstance(relation, dict) and relation.get("type") == "OfSample/1"
+        self._admit_launch(entry, name, mechanism, to, keeps=entry.kind == "launch" or by is not None or on_sample)
 
     def _question(self, entry: RecordEntry, before: str) -> None:
         """A launch that is asked once: its answer settles both."""
         entry.says(5)
-        self._admit_launch(entry, None, None, "")
+        self._admit_launch(entry, None, None, "", keeps=True)
 
-    def _admit_launch(self, entry: RecordEntry, name: str | None, mechanism: Any, to: str) -> None:
+    def _admit_launch(self, entry: RecordEntry, name: str | None, mechanism: Any, to: str, *, keeps: bool) -> None:
+        """`keeps` says whether it keeps its version of the data: a session does that is parted, or sees a sample."""
         session = self._session(entry, entry.path)
+        current = session.sees or self.version
+        if entry.kept_version() != (current if keeps else 1):
+            raise entry.wrong("something was launched on another version of the data than the one of its time")
         self._must_be_granted(entry, session)
         if session.revoked:
             raise entry.wrong("something was launched in a session that was revoked")
         charge = entry.charge()
         place = len(session.launched) if name is None else name
-        self.waiting[entry.request] = entry, AdmittedLaunch((*entry.path, place), mechanism, entry.cost, charge, to)
+        self.waiting[entry.request] = (
+            entry,
+            AdmittedLaunch((*entry.path, place), mechanism, entry.cost, charge, to, current if keeps else session.sees),
+        )
         session.launched.append(charge)
         self._charge(entry, session.account, charge)
 
@@ -685,14 +726,14 @@ class RecordReplay:
         if entry.path in self.sessions or entry.path in self.costs:
             raise entry.wrong("two were launched in one place")
         if asked.kind != "delegation":
-            self.costs[entry.path] = launch.cost
+            self.costs[entry.path], self.kept[entry.path] = launch.cost, launch.sees or 1
             return
         account, around = account_of(launch.mechanism, self.work), self._session(asked, asked.path)
         rule = launch.mechanism["rule"]
         if rule["type"] == "Filter/1" and launch.charge != (rule.get("budget"), []):
             raise asked.wrong("a budget was delegated for another cost than itself")
         outer = around if around.granted_to else around.outer
-        self.sessions[entry.path] = AuditedSession(account, outer, launch.charge, launch.granted_to)
+        self.sessions[entry.path] = AuditedSession(account, outer, launch.charge, launch.granted_to, sees=launch.sees)
 
     def _recovery(self, entry: RecordEntry, before: str) -> None:
         """The backup that was opened is the record up to there."""
@@ -711,14 +752,16 @@ class RecordReplay:
             self.left_open.discard(entry.request)
             del self.waiting[entry.request]
 
-    def answering(self, entry: RecordEntry) -> tuple[Path, str | None]:
-        """Where the mechanism is that answers an entry which was just admitted, and what its launch was charged."""
+    def answering(self, entry: RecordEntry) -> tuple[Path, str | None, int | None]:
+        """Where the mechanism is that answers an entry which was just admitted, what its launch was charged, and which
+        version of the data it keeps.
+        """
         if entry.kind == "ask":
-            return entry.path, self.costs[entry.path]
+            return entry.path, self.costs[entry.path], self.kept[entry.path]
         launch = self.waiting[entry.request][1] if entry.kind == "question" else None
         if launch is None:
             raise DoesNotHold("the receipt's question is not the one on record")
-        return launch.path, launch.cost
+        return launch.path, launch.cost, launch.sees
 
     def _session(self, entry: RecordEntry, path: Path) -> AuditedSession:
         found = self.sessions.get(path)
@@ -774,11 +817,13 @@ class Receipts:
     def _compare(self, said: dict[str, Any], entry: RecordEntry, text: bytes, replay: RecordReplay) -> None:
         if said["entry"] != sha256(text).hexdigest():
             raise DoesNotHold("the record is not the one that this receipt was given on: an entry was changed")
-        path, cost = replay.answering(entry)
+        path, cost, version = replay.answering(entry)
         if (entry.who, entry.what, path, entry.at) != (said["who"], said["what"], tuple(said["path"]), said["at"]):
             raise DoesNotHold("the receipt's question is not the one on record")
         if cost != said["cost"]:
             raise DoesNotHold("the receipt's price is not the one on record")
+        if version != said["data_version"]:
+            raise DoesNotHold("the receipt's version of the data is not the one on record")
 
     @property
     def reach(self) -> int:

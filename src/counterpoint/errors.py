@@ -12,6 +12,7 @@ CounterpointError
 ├── Halted               the mechanism has answered for the last time
 ├── SecretLeak           a decision, an answer or a display would have depended on raw data
 ├── TapeMismatch         two runs that should have tossed the same coins did not
+├── DataReplaced         the rows of this version of the data were replaced: launch again, on the current version
 ├── DataFailed           the data could not answer, and are closed for everyone until the custodian has looked
 ├── NotAllowed           the caller may not do this
 ├── ServiceFailed        a service could not be reached, or failed: repeat the call by its id
@@ -51,6 +52,7 @@ __all__ = [
     "DataFailed",
     "DataInUse",
     "DataLost",
+    "DataReplaced",
     "FeedFailed",
     "ForkedProcess",
     "Halted",
@@ -161,6 +163,13 @@ class UnsupportedSQL(InvalidRequest):
 
 class DataLost(InvalidRequest):
     """The connection to the data was lost. Bind the data again and repeat the request by its id: it is charged once."""
+
+
+class DataReplaced(Refusal, CounterpointError):
+    """The version of the data that this is about was replaced by a newer one. What was answered is found by its id.
+
+    A handle keeps the version that it was launched on; once the rows of that version are gone, it answers no more.
+    """
 
 
 class DataFailed(CounterpointError):

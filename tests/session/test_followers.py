@@ -102,7 +102,7 @@ def test_an_id_that_was_launched_on_one_request_is_a_conflict_on_another():
 def test_names_are_stored_as_they_always_were(of, written):
     launch = LaunchCommand((), None, Fit(cp.Counter(1), Steps(), cp.Counter(1).claim), None, of, 0)
     assert launch.body().decode().endswith(f",null,{written}]")
-    assert encode(PublicRow(cp.Counter(1), 0, None, of)).decode().endswith(f'"of":{written}}}')
+    assert encode(PublicRow(cp.Counter(1), 0, None, of)).decode().endswith(f'"of":{written},"sees":1}}')
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgres"])

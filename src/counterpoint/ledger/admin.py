@@ -316,7 +316,7 @@ def _ended(row: StoredRow) -> StoredRow:
     if row.node is None or not isinstance(public.mechanism, Concurrent):
         return row._replace(sealed=None)
     whole = exhausted(public.mechanism)
-    again = encode(PublicRow(whole, public.cursor, public.by, public.of))
+    again = encode(PublicRow(whole, public.cursor, public.by, public.of, public.sees))
     return row._replace(public=again, budget_used=budget_used(whole, decode(row.node, SessionState)))
 
 

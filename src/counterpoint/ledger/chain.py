@@ -14,7 +14,7 @@ A receipt follows from what is on record, so an answer that is repeated by its i
 until the signer changes; then the same text has another signature.
 
 >>> signer = Signer(bytes(32))
->>> receipt = Receipt("00", "people", 3, "e" * 64, 4, "f" * 64, "ann", "count", (0, 0), "", "7", "c" * 64, 0)
+>>> receipt = Receipt("00", "people", 3, "e" * 64, 4, "f" * 64, "ann", "count", (0, 0), "", "7", "c" * 64, 0, 1)
 >>> signed = signer.sign(receipt)
 >>> is_signed(signed.receipt, signed.signature, signer.public)
 True
@@ -32,7 +32,12 @@ from counterpoint.encoding import Plain, encode
 from counterpoint.errors import LedgerError, LedgerTampered, SecretLeak
 from counterpoint.ledger.state import HistoryEntry, Path
 
-INTENTS = ("open", "launch", "delegation", "ask", "question", "revocation", "recount", "closing", "reopening")
+INTENTS = (
+    *("open", "launch", "delegation", "ask", "question"),
+    *("revocation", "recount", "closing", "reopening", "version"),
+)
+VERSIONS = ("open", "version")
+"""What says how the data were declared: the first version, and each later one."""
 ANSWERED = ("ask", "question")
 """What an analyst gets an answer to, computed from the data, with a receipt."""
 REFUSALS = ("refusal", "denial")
@@ -41,9 +46,9 @@ ENDINGS = ("recovery", "retirement")
 
 SESSION, PRINCIPAL, API_KEY = REGISTERED = ("session", "principal", "api key")
 """What the entries of a register are about."""
-HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data")
+HISTORY = (*INTENTS, *REFUSALS, *ENDINGS, *REGISTERED, "data", "rows")
 """Which entries are lines of the history."""
-ABOUT_HEADER = ("data", "keys", "witness", "retirement")
+ABOUT_HEADER = ("data", "rows", "keys", "witness", "retirement")
 """Entries about the header itself; `state` is then the fingerprint of the wrapped keys."""
 
 
@@ -136,7 +141,10 @@ _SIGNER = "counterpoint-signer/1"
 
 
 class Receipt(msgspec.Struct, frozen=True):
-    """What is signed. `entry` is the hash of the question's entry, `head` the chain's with the answer's entry."""
+    """What is signed. `entry` is the hash of the question's entry, `head` the chain's with the answer's entry.
+
+    `data_version` numbers the version of the data that the answer is about, `data` says how far it had come.
+    """
 
     ledger: str
     session: str
@@ -151,6 +159,7 @@ class Receipt(msgspec.Struct, frozen=True):
     data: str
     answer: str
     at: int
+    data_version: int
 
 
 class NeverAnswered(LedgerError):
@@ -167,6 +176,7 @@ class Grounds(NamedTuple):
     cost: str
     answer: Plain
     head: Head
+    data_version: int
 
     def signed(self, genesis: bytes, session: str, signer: "Signer", key: bytes) -> "tuple[Signed, Disclosure]":
         """The receipt, signed, and what opens the answer in it; `key` is that of commitments."""
@@ -187,6 +197,7 @@ class Grounds(NamedTuple):
             data=self.pin,
             answer=commitment(disclosed),
             at=asked.at,
+            data_version=self.data_version,
         )
         return signer.sign(receipt), disclosed
 

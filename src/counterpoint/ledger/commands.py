@@ -1,4 +1,4 @@
-"""The commands of a ledger: open, launch, ask, question, revoke, refund, close. Each plans its own change.
+"""The commands of a ledger: open, launch, ask, question, revoke, refund, close, refresh. Each plans its own change.
 
 A command is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides,
 by public facts alone, whether it may happen and what it changes. **A budget is charged in `_charge`, and nowhere
@@ -19,8 +19,9 @@ import msgspec
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
+from counterpoint.composition.rule import Exhausted
 from counterpoint.encoding import Plain, decode, encode, encode_checked
-from counterpoint.errors import CounterpointError, Halted, LedgerError, NotAllowed
+from counterpoint.errors import CounterpointError, DataReplaced, Halted, LedgerError, NotAllowed
 from counterpoint.ledger.state import (
     Faulty,
     Grant,
@@ -39,6 +40,7 @@ from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.privacy.secret import Secret
 from counterpoint.queries.request import PreparedQuery
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.streams.items import Subscription, read_subscription
 
 _BARE = Ask()
@@ -146,11 +148,17 @@ class OpenCommand(Command, frozen=True):
 
     composition: Concurrent
     sequential: bool = False
+    declared: DeclaredData | None = None
+    """The declaration of the first version of the data; it is no part of the request's body."""
 
     @property
     def kind(self) -> str:
         """The session itself."""
         return "open"
+
+    def choice(self) -> bytes:
+        """The declaration: the session is the same whatever the version that it was opened on was declared to be."""
+        return b"" if self.declared is None else encode(self.declared)
 
     def body(self) -> bytes:
         """The rule and the relation of the session."""
@@ -178,6 +186,10 @@ class LaunchCommand(Command, frozen=True):
     grant: Grant | None = None
     most: int | None = None
     """How many launches the session may have; it is no part of the request's body."""
+    sees: int = 1
+    """The version of the data that it was fitted to; it is no part of the request's body."""
+    replaced: bool = False
+    """Whether the rows of that version are gone; it is no part of the request's body."""
 
     @property
     def mechanism(self) -> Mechanism:
@@ -215,8 +227,13 @@ class LaunchCommand(Command, frozen=True):
         """Refused while the data are closed."""
         return True
 
+    def choice(self) -> bytes:
+        """The version that it keeps, if it keeps one and that is not the first."""
+        return b"" if self.sees == 1 or not pins_version(self.mechanism, self.by) else encode(self.sees)
+
     def plan(self, read: Read) -> Admission:
         """Charge the session's account, or raise what its rule says against it."""
+        must_be_seen(read, self.at, self.sees, replaced=self.replaced)
         number, charged = _charge(read, self.at, self.fit, self.most)
         if isinstance(self.mechanism, Concurrent):  # its own account is written only once this charge is on record
             encode_checked(self.mechanism.rule.start(), Account)
@@ -240,7 +257,44 @@ def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, Laun
     with stepping:
         account = composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)
     after = replace(node, account=account, launched=node.launched + 1)
-    return node.launched, LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
+    return node.launched, row.stepped(after)
+
+
+def pins_version(mechanism: Mechanism, by: str | None) -> bool:
+    """Whether what is launched keeps its version of the data: all but a session that was delegated on all of them.
+
+    A partition does: a unit would reach parts of two versions for the price of one. So does a session on a sample: one
+    coin decides whether a unit is in it (theory, Versions).
+
+    >>> from counterpoint import Laplace
+    >>> pins_version(Laplace(1), None)
+    True
+    """
+    return not isinstance(mechanism, Concurrent) or by is not None or mechanism.sampling_rate is not None
+
+
+def version_at(read: Read, at: Path) -> int:
+    """The version of the data that a launch in the session at a path sees.
+
+    It is that of the outermost session around it that keeps one, or else the current one.
+    """
+    current = node_at(read, ())[1].data_version
+    if current == 1:
+        return 1
+    around = (row_at(read, at[:length]) for length in range(1, len(at) + 1))
+    return next((row.sees for row in around if pins_version(row.mechanism, row.by)), current)
+
+
+def must_be_seen(read: Read, at: Path, version: int, *, replaced: bool) -> None:
+    """`DataReplaced` unless a launch sees this version here, and its rows are there: else nothing is charged."""
+    current = version_at(read, at)
+    if current == version and replaced:
+        raise rows_replaced(version)
+    if current != version:
+        raise DataReplaced(
+            f"version {current} of the data is the current one, and this was prepared for version {version}: nothing "
+            "was charged; make the call again, in a process that has the current version"
+        )
 
 
 class QuestionCommand(Command, frozen=True):
@@ -259,6 +313,10 @@ class QuestionCommand(Command, frozen=True):
     most: int | None = None
     """How many launches the session may have; it is no part of the request's body."""
     chosen: Fit | None = None
+    sees: int = 1
+    """The version of the data that it was prepared for; it is no part of the request's body."""
+    replaced: bool = False
+    """Whether the rows of that version are gone; it is no part of the request's body."""
 
     @property
     def fit(self) -> Fit:
@@ -276,9 +334,10 @@ class QuestionCommand(Command, frozen=True):
         return encode(("question", self.at, self.prepared, self.terms, self.data))
 
     def choice(self) -> bytes:
-        """The mechanism, and the options that the request has for it."""
+        """The mechanism, and the options that the request has for it; then the version, if it is not the first."""
         assert self.fit.message is not None
-        return encode((self.fit.mechanism, self.fit.message.public))
+        version = () if self.sees == 1 else (self.sees,)
+        return encode((self.fit.mechanism, self.fit.message.public, *version))
 
     @property
     def what(self) -> str:
@@ -322,6 +381,7 @@ class QuestionCommand(Command, frozen=True):
 
     def plan(self, read: Read) -> Admission:
         """Charge the session's account. The mechanism starts and answers at a path that no other request knows."""
+        must_be_seen(read, self.at, self.sees, replaced=self.replaced)
         number, charged = _charge(read, self.at, self.fit, self.most)
         return Admission((*self.at, number), 0, self.pin, charged=charged)
 
@@ -365,6 +425,8 @@ class AskCommand(Command, frozen=True):
     sequential: bool = False
     follows: bool | None = None
     """Whether the mechanism follows what arrives, if that was decided already; it is no part of the request's body."""
+    replaced: bool = False
+    """Whether the rows of its version are gone, and nothing new is answered; it is no part of the request's body."""
 
     @property
     def kind(self) -> str:
@@ -405,7 +467,17 @@ class AskCommand(Command, frozen=True):
         must_be_short(self.public, "an option")
         with stepping:
             ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
+        if self.replaced:
+            raise rows_replaced(row.sees)
         return Admission(self.at, row.version, _later(self.pin, row.cursor), row)
+
+
+def rows_replaced(version: int) -> DataReplaced:
+    """The error for what needs the rows of a version that are gone."""
+    return DataReplaced(
+        f"this was launched on version {version} of the data, whose rows were replaced and not kept: what was answered "
+        "is found by its ids, and nothing more is answered or charged here. Launch again, on the current version"
+    )
 
 
 def message_of(prepared: PreparedQuery | None, public: Plain, private: Secret | None) -> Ask:
@@ -449,13 +521,12 @@ class CloseCommand(Command, frozen=True):
 
     def plan(self, read: Read) -> Admission:
         """Mark the row of the whole session, which every launch and ask reads."""
-        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        row, (_, node) = row_at(read, self.at), node_at(read, self.at)
         if self.at or node.closings != self.number:
             raise NotAllowed(
                 "another request has closed or reopened the data: look at the history, and repeat the call"
             )
-        after = replace(node, closings=self.number + 1)
-        marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        marked = row.stepped(replace(node, closings=self.number + 1))
         return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
@@ -478,12 +549,11 @@ class RevokeCommand(Command, frozen=True):
 
     def plan(self, read: Read) -> Admission:
         """Mark the session's row, which every request under the grant reads."""
-        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        row, (_, node) = row_at(read, self.at), node_at(read, self.at)
         grant = granted(row)
         if grant is None:
             raise NotAllowed(f"the session at {self.at!r} was not granted to anyone")
-        after = replace(node, grant=replace(grant, revoked=True))
-        marked = LaunchRecord(composition, after, row.version + 1, row.cursor, row.by, row.of)
+        marked = row.stepped(replace(node, grant=replace(grant, revoked=True)))
         return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
@@ -515,7 +585,43 @@ class RefundCommand(Command, frozen=True):
             raise NotAllowed(f"only a revoked grant is recounted: in what is at {child!r} more may be launched")
         launched = [_claim_of(read, (*child, number)) for number in range(inner.launched)]
         account = composition.rule.refunded(node.account, granted_rule.rule, granted_rule.claim, launched)
-        marked = LaunchRecord(composition, replace(node, account=account), row.version + 1, row.cursor, row.by, row.of)
+        marked = row.stepped(replace(node, account=account))
+        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
+
+
+class RefreshCommand(Command, frozen=True):
+    """Make newer rows of the same units the version of the data that launches see from here on. The account goes on.
+
+    `number` is the new version's, one more than the last; `fingerprint` is that of its rows and declaration.
+    """
+
+    number: int
+    fingerprint: str
+    declared: DeclaredData
+    note: str = ""
+
+    @property
+    def kind(self) -> str:
+        """A version of the data."""
+        return "version"
+
+    def body(self) -> bytes:
+        """Which version, how it is recognised, what is declared about it, and the custodian's note."""
+        return encode((self.kind, self.at, self.number, self.fingerprint, self.declared, self.note))
+
+    @property
+    def what(self) -> str:
+        """Its number. The note is in the body: this line is shown to more people."""
+        return f"version {self.number} of the data: launches see it from here on"
+
+    def plan(self, read: Read) -> Admission:
+        """Mark the row of the whole session, which every launch reads."""
+        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
+        if self.at or node.data_version + 1 != self.number:
+            raise NotAllowed("the data were refreshed meanwhile: look at the versions, and repeat the call")
+        if isinstance(composition.rule, Exhausted):
+            raise NotAllowed("a part of this record was lost, and nothing more is launched: its data are not refreshed")
+        marked = row.stepped(replace(node, data_version=self.number))
         return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
 
 
@@ -539,17 +645,18 @@ def read_command(body: bytes, pin: int | str = 0) -> Command:
     if kind == "open":
         composition, sequential = rest
         assert isinstance(composition, Concurrent) and isinstance(sequential, bool)
-        return OpenCommand((), composition, sequential)
+        return OpenCommand((), composition, sequential, decode(choice, DeclaredData) if choice else None)
     if kind == "ask":
         path, prepared, public = rest
         assert isinstance(prepared, PreparedQuery | None)
         return AskCommand(as_path(path), prepared, public, pin)
     if kind == "question":
         path, prepared, terms, data = rest
-        mechanism, public = _parts(choice)
+        mechanism, public, *version = _parts(choice)
         assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
         chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
-        return QuestionCommand(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen)
+        sees = _version(*version)
+        return QuestionCommand(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen, sees=sees)
     if kind in ("closing", "reopening"):
         path, number = rest
         assert isinstance(number, int)
@@ -561,13 +668,25 @@ def read_command(body: bytes, pin: int | str = 0) -> Command:
         path, number = rest
         assert isinstance(number, int)
         return RefundCommand(as_path(path), number)
+    if kind == "version":
+        path, number, fingerprint, declared, note = rest
+        assert isinstance(number, int) and isinstance(declared, DeclaredData)
+        assert isinstance(fingerprint, str) and isinstance(note, str)
+        return RefreshCommand(as_path(path), number, fingerprint, declared, note)
     parent, name, mechanism, data, by, of, *granted = rest
     assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
     assert isinstance(name, str | None) and isinstance(by, str | None)
     grant = granted[0] if granted else None
     assert isinstance(grant, Grant | None)
     fit = Fit(mechanism, data, mechanism.claim)
-    return LaunchCommand(as_path(parent), name, fit, by, read_subscription(of), pin, grant)
+    sees = _version(decode(choice, int)) if choice else 1
+    return LaunchCommand(as_path(parent), name, fit, by, read_subscription(of), pin, grant, sees=sees)
+
+
+def _version(number: Plain = 1) -> int:
+    """The number of a version, which is on record if it is not the first."""
+    assert isinstance(number, int)
+    return number
 
 
 def _parts(said: bytes) -> tuple[Plain, ...]:

@@ -33,8 +33,8 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
-from counterpoint.ledger.chain import ANSWERED, HISTORY, Disclosure, Grounds, Head, Signed, Signer, read_entry
-from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer
+from counterpoint.ledger.chain import ANSWERED, HISTORY, VERSIONS, Disclosure, Grounds, Head, Signed, Signer, read_entry
+from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer, VersionLine
 from counterpoint.ledger.location import release
 from counterpoint.ledger.sealed_rows import seen_row
 from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
@@ -200,6 +200,21 @@ class DurableLedger(Ledger):
             entries = (read_entry(data) for _, data in store.entries(self.name, 0))
             return tuple(entry.fact for entry in entries if entry.kind in HISTORY)
 
+    def find(self, request: str) -> Intent | StoredAnswer | None:
+        """What is on record under an id."""
+        with self._connection() as store, self._one_moment(store) as records:
+            return records.find(request)
+
+    def versions(self) -> tuple[VersionLine, ...]:
+        """The opening, and each refresh."""
+        with self._connection() as store:
+            entries = (read_entry(data) for _, data in store.entries(self.name, 0))
+            found = [entry for entry in entries if entry.kind in VERSIONS]
+            first = self._opened_header.fingerprint or ""
+        return tuple(
+            VersionLine(entry.fact, entry.body.encode(), first if entry.kind == "open" else "") for entry in found
+        )
+
     def answered(self, path: Path, who: str, most: int, request: str | None = None) -> list[AnsweredAsk]:
         """The newest asks of a principal at or below a path that were answered, in order; at most `most`.
 
@@ -236,27 +251,36 @@ class DurableLedger(Ledger):
         *,
         rows: bytes | None = None,
         second_budget: bool = False,
+        refreshed: str | None = None,
     ) -> None:
         """Begin the record for this data, or make sure that it is about this data; and keep the log of a stream."""
         if fingerprint is None:
-            raise DataChanged(
-                "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret "
-                "bytes, which make its fingerprint"
-            )
+            raise unrecognisable()
         if self._header is None:
             # before anything is written: a log that is another session's must not leave an empty session behind
             if log is not None and log.kept_for is not None:
                 raise in_use_log(log.kept_for, log.what)
             self._create(fingerprint, rows, second_budget)
-        if self._opened_header.fingerprint != fingerprint:
+        if fingerprint != (refreshed or self._opened_header.fingerprint):
             raise DataChanged(
-                f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. "
-                "Bind the data as it was; for new data make a session with another name, and a budget of its own"
+                f"the data is not what {self.name!r} was made for: its rows, its declaration or its key differ. Newer "
+                "rows of the same units, or another declaration, become the next version, under the same budget: open "
+                'it with refresh="why", or start the service with --refresh. Else bind the data as it was; data about '
+                "other units have a session of another name, and a budget of their own"
             )
         if log is not None:
             log.keep(StoredStreamLog(self.name, self._opened_header.genesis, self._sealer, self))
             with suppress(Unsealable):  # charges can be read without a key; asking for items says what is missing
                 log.length()
+
+    def note_rows(self, rows: bytes | None, *, second_budget: bool = False) -> None:
+        """Note the rows of a next version beside those of the versions before, or refuse them if another has them."""
+        if rows is None:
+            return
+        with self._connection() as store, self._connection_at_stake():
+            self._header = headers.add_rows(
+                store, self.name, self._master, self._sealer.keys, rows, second_budget=second_budget
+            )
 
     def _create(self, fingerprint: str, rows: bytes | None, second_budget: bool) -> None:
         headers.must_have_key(self._master)
@@ -368,6 +392,14 @@ class DurableLedger(Ledger):
                 if self._witness is not None:
                     self._witness.close()
                 release(self._store)
+
+
+def unrecognisable() -> DataChanged:
+    """The error for data that a durable ledger could not know again."""
+    return DataChanged(
+        "a durable ledger must know its data again after a restart: bind a table with key=..., 32 secret bytes, which "
+        "make its fingerprint"
+    )
 
 
 def _together(lookups: list[Lookups]) -> Lookups:

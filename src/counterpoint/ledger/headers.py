@@ -65,6 +65,24 @@ def create(  # noqa: PLR0917 - all that a header is made of
     store.commit()
 
 
+def add_rows(
+    store: Store, name: str, master: MasterKey | None, keys: DataKeys, rows: bytes, *, second_budget: bool
+) -> SessionHeader:
+    """Add the digest of a next version's rows to the header, unless another session has these rows.
+
+    It is added whatever the rows are: a header that did not grow would tell that they are those of the version before.
+    """
+    head, header = store.begin(name), store.header(name)
+    assert head is not None and header is not None
+    others = with_rows(store, name, rows, master)
+    if others and not second_budget:
+        raise in_use(name, others)
+    known = b"" if header.content is None else keys.unseal(header.content, "rows", header.genesis.hex())
+    also = tuple(dict.fromkeys((*header.beside, *others)))
+    grown = header._replace(content=sealed(known + rows, keys, header.genesis), beside=also)
+    return _replace(store, ChangeSet(store, name, head), grown, "rows", about(others, "the rows of the next version"))
+
+
 def _put_first(store: Store, name: str, header: SessionHeader, what: str) -> Head | None:
     """Make a header with its first entry. Returns the head, or None if the name is taken."""
     first = Entry(
@@ -227,12 +245,9 @@ def beside(store: Store, name: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*own, *later)))
 
 
-def about(beside: Sequence[str]) -> str:
+def about(beside: Sequence[str], data: str = "the data that this session is about") -> str:
     """What the history says about the data of a session."""
-    if not beside:
-        return "the data that this session is about"
-    same = _listed(beside)
-    return f"the data that this session is about; the same rows as those of {same}: the custodian insisted"
+    return data if not beside else f"{data}; the same rows as those of {_listed(beside)}: the custodian insisted"
 
 
 def in_use(name: str, beside: Sequence[str]) -> DataInUse:

@@ -42,7 +42,7 @@ from counterpoint.errors import (
     RequestConflict,
     SecretLeak,
 )
-from counterpoint.ledger.chain import Disclosure, Signed, said_digest
+from counterpoint.ledger.chain import VERSIONS, Disclosure, Signed, said_digest
 from counterpoint.ledger.commands import Admission, Command, read_command, row_at
 from counterpoint.ledger.state import (
     UNNAMED,
@@ -122,6 +122,15 @@ class AnsweredAsk(NamedTuple):
     request: str
     body: bytes
     answer: StoredAnswer
+
+
+class VersionLine(NamedTuple):
+    """An entry that says what the data were declared to be: the line of the history, and what it says."""
+
+    fact: HistoryEntry
+    body: bytes
+    fingerprint: str = ""
+    """Of the first version: its rows and declaration, which the body of the opening does not have."""
 
 
 class StepOutcome(msgspec.Struct, frozen=True):
@@ -317,6 +326,14 @@ class Ledger:
         """What has been done or refused, in order; public facts only, from which every refusal follows."""
 
     @abstractmethod
+    def find(self, request: str) -> Intent | StoredAnswer | None:
+        """What is on record under an id."""
+
+    @abstractmethod
+    def versions(self) -> "tuple[VersionLine, ...]":
+        """The entries that say what the data were declared to be: where the session was opened, and each refresh."""
+
+    @abstractmethod
     def verify(self) -> None:
         """Check that the record holds together: `LedgerTampered` if not."""
 
@@ -327,11 +344,19 @@ class Ledger:
         *,
         rows: bytes | None = None,
         second_budget: bool = False,
+        refreshed: str | None = None,
     ) -> None:
         """Note which data this record is about, or refuse other data, and keep the log of a stream from now on.
 
         `rows` is a digest of the data as it was given: a new record is refused if another one of the same ledger has
-        these rows, unless `second_budget` insists. A ledger in memory has nothing to compare with.
+        these rows, unless `second_budget` insists. `refreshed` is the fingerprint of the current version, if the data
+        were refreshed. A ledger in memory has nothing to compare with.
+        """
+
+    def note_rows(self, rows: bytes | None, *, second_budget: bool = False) -> None:
+        """Note the rows of a next version beside those of the versions before it, or refuse them if another has them.
+
+        It is noted whatever the rows are, also if they are the same: what is on record must not tell of that.
         """
 
     def answered(self, path: Path, who: str, most: int, request: str | None = None) -> list[AnsweredAsk]:
@@ -431,6 +456,18 @@ class MemoryLedger(Ledger):
         with self._lock:
             return tuple(self._records.facts)
 
+    def find(self, request: str) -> Intent | StoredAnswer | None:
+        """What is known under an id."""
+        self.check()
+        with self._lock:
+            return self._records.find(request)
+
+    def versions(self) -> tuple[VersionLine, ...]:
+        """The opening, and each refresh."""
+        self.check()
+        with self._lock:
+            return tuple(self._records.versions)
+
     def verify(self) -> None:
         """Nothing here could have been changed from outside."""
 
@@ -445,6 +482,7 @@ class _Records:
         self._done: dict[str, StoredAnswer] = {}
         self.opened: dict[str, Intent] = {}
         self.facts: list[HistoryEntry] = []
+        self.versions: list[VersionLine] = []
 
     def now(self) -> int:
         return max(int(time.time()), self.facts[-1].at if self.facts else 0)
@@ -474,6 +512,8 @@ class _Records:
             self._rows[fact.path] = plan.charged
         self.opened[request] = self._at[intent.path] = intent
         self.facts.append(fact)
+        if fact.kind in VERSIONS:
+            self.versions.append(VersionLine(fact, body))
         return intent
 
     def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:

@@ -9,7 +9,8 @@ Traceback (most recent call last):
 counterpoint.errors.LedgerTampered: entry 1 of 'people' is wrong: an answer was given to a request that was not open
 """
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -19,9 +20,10 @@ from counterpoint.composition.rule import Exhausted
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.chain import INTENTS, Entry, said_digest
+from counterpoint.ledger.commands import pins_version
 from counterpoint.ledger.sealed_rows import budget_used, read_public_row
 from counterpoint.ledger.state import Grant, Path, SessionState
-from counterpoint.ledger.store.records import StoredRow, path_text
+from counterpoint.ledger.store.records import StoredRow, path_text, read_path
 from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.witness import Recovered
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -29,6 +31,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import OnSource, PreparedQuery, Request
+from counterpoint.schema.versions import DeclaredData
 
 _SAYS: dict[str, tuple[Any, ...]] = {
     "open": (str, Concurrent, bool),
@@ -38,6 +41,7 @@ _SAYS: dict[str, tuple[Any, ...]] = {
     "recount": (str, tuple, int),
     "closing": (str, tuple, int),
     "reopening": (str, tuple, int),
+    "version": (str, tuple, int, str, DeclaredData, str),
 }
 """What the bodies of entries are made of."""
 _LAUNCH: tuple[Any, ...] = (
@@ -70,7 +74,22 @@ class Replay:
         self._sending = ""
         self._recovered = self._recovering = self._retired = False
         self._closings = 0
+        self._version = 1
+        self._sees: dict[Path, int] = {}
+        """Of a mechanism the version of the data that it keeps; of a session that, if it keeps one."""
+        self._seeing: dict[str, int] = {}
         self._left_open: set[str] = set()
+        self._steps: dict[str, Callable[[Entry], None]] = {
+            **dict.fromkeys(("launch", "delegation", "question"), self._launch),
+            **dict.fromkeys(("closing", "reopening"), self._closing),
+            "version": self._refreshed,
+            "revocation": self._revocation,
+            "recount": self._recount,
+            "refusal": self._refusal,
+            "answer": self._answered,
+            "recovery": self._recovery,
+            "lost": self._lost,
+        }
 
     def step(self, entry: Entry) -> None:
         """One entry further, if it was right."""
@@ -86,22 +105,8 @@ class Replay:
             if self._nodes:
                 raise self._wrong(entry, "the session was opened twice")
             self._nodes[()] = (composition, composition.rule.start(), 0)
-        elif entry.kind in ("launch", "delegation", "question"):
-            self._launch(entry)
-        elif entry.kind == "revocation":
-            self._revocation(entry)
-        elif entry.kind in ("closing", "reopening"):
-            self._closing(entry)
-        elif entry.kind == "recount":
-            self._recount(entry)
-        elif entry.kind == "refusal":
-            self._refusal(entry)
-        elif entry.kind == "answer":
-            self._answered(entry)
-        elif entry.kind == "recovery":
-            self._recovery()
-        elif entry.kind == "lost":
-            self._lost(entry)
+        elif entry.kind in self._steps:
+            self._steps[entry.kind](entry)
         self._retired = entry.kind == "retirement"
         self._arrived(entry)
 
@@ -123,7 +128,7 @@ class Replay:
                 raise self._wrong(entry, "a request was left open that a recovery must close")
             self._recovering = False
 
-    def _recovery(self) -> None:
+    def _recovery(self, entry: Entry) -> None:
         self._recovered = self._recovering = True
         self._left_open = set(self._open)
         self._nodes = {
@@ -160,6 +165,10 @@ class Replay:
                 raise LedgerTampered(f"the account at {path!r} is not what the charges on record add up to")
             if node.closings != (0 if path else self._closings):
                 raise LedgerTampered(f"whether the data of {self._name!r} are closed is not what is on record")
+            if node.data_version != (1 if path else self._version):
+                raise LedgerTampered(
+                    f"which version of the data of {self._name!r} launches see is not what is on record"
+                )
             if node.grant != self._grants.get(path):
                 raise LedgerTampered(f"to whom the session at {path!r} is granted is not what is on record")
             if read_public_row(stored.public).mechanism != composition:
@@ -174,7 +183,10 @@ class Replay:
         Of a session only the sample of its units is sealed, if it sees one.
         """
         for row in store.rows(self._name):
-            mechanism = read_public_row(row.public).mechanism
+            public = read_public_row(row.public)
+            mechanism, sees = public.mechanism, self._sees.get(read_path(row.path), 1)
+            if public.sees != (sees if pins_version(mechanism, public.by) else 1):
+                raise changed(row)
             is_session, on_sample = isinstance(mechanism, Concurrent), mechanism.sampling_rate is not None
             if is_session != (row.node is not None) or (is_session and on_sample != (row.sealed is not None)):
                 raise changed(row)
@@ -196,16 +208,34 @@ class Replay:
             )
 
     def _launch(self, entry: Entry) -> None:
-        parent, name, mechanism, data = _launched(entry)
+        asked = _launched(entry)
+        parent = asked.parent
         composition, account, launched = self._node(entry, parent)
-        self._places[entry.request] = (*parent, launched if name is None else name)
+        self._places[entry.request] = (*parent, launched if asked.name is None else asked.name)
+        self._keeps_version(entry, asked)
         try:
-            after = composition.admit(account, mechanism, data)
+            after = composition.admit(account, asked.mechanism, asked.data)
         except CounterpointError as error:
             raise self._wrong(entry, f"a launch was admitted that the rule refuses ({type(error).__name__})") from None
         self._nodes[parent] = (composition, after, launched + 1)
         if parent in self._granted:
-            self._granted[parent].append(mechanism.claim)
+            self._granted[parent].append(asked.mechanism.claim)
+
+    def _keeps_version(self, entry: Entry, asked: "_Launched") -> None:
+        """A launch sees the version that the nearest session around it keeps, or the current one."""
+        ends = (asked.parent[:length] for length in range(len(asked.parent), 0, -1))
+        current = next((self._sees[end] for end in ends if end in self._sees), self._version)
+        keeps = pins_version(asked.mechanism, asked.by)
+        if asked.sees != (current if keeps else 1):
+            raise self._wrong(entry, "something was launched on another version of the data than the one of its time")
+        if keeps:
+            self._seeing[entry.request] = current
+
+    def _refreshed(self, entry: Entry) -> None:
+        _, path, number, *_ = _parts(entry)
+        if path or number != self._version + 1:
+            raise self._wrong(entry, "the versions of the data are numbered one after the other")
+        self._version = number
 
     def _closing(self, entry: Entry) -> None:
         _, path, number = _parts(entry)
@@ -246,8 +276,8 @@ class Replay:
                 inner = self._node(entry, child)[0]
                 composition.rule.refunded(account, inner.rule, inner.claim, self._granted.get(child, []))
             elif parts[0] in ("launch", "delegation", "question"):
-                _, _, mechanism, data = _launched(entry)
-                composition.admit(account, mechanism, data)
+                asked = _launched(entry)
+                composition.admit(account, asked.mechanism, asked.data)
             else:
                 return
         except CounterpointError:
@@ -259,6 +289,8 @@ class Replay:
         if asked is None:
             raise self._wrong(entry, "an answer was given to a request that was not open")
         self._done.add(entry.request)
+        if entry.request in self._seeing:
+            self._sees[entry.path] = self._seeing.pop(entry.request)
         place = self._places.pop(entry.request, entry.path)
         if entry.path != place or (asked.kind == "delegation" and place in self._nodes):
             raise self._wrong(entry, "what was launched is in another place")
@@ -287,16 +319,27 @@ class Replay:
         return LedgerTampered(f"entry {entry.number} of {self._name!r} is wrong: {what}")
 
 
-def _launched(entry: Entry) -> tuple[Path, str | None, Mechanism, Relation]:
-    """Where something was launched, as which part, what, and on which data. A question chose its mechanism."""
+class _Launched(NamedTuple):
+    """Where something was launched, as which part, what, on which data, cut by what; and the version that it keeps."""
+
+    parent: Path
+    name: str | None
+    mechanism: Mechanism
+    data: Relation
+    by: str | None
+    sees: int = 1
+
+
+def _launched(entry: Entry) -> _Launched:
+    """What an entry says was launched. A question chose its mechanism."""
     _, parent, *rest = parts = _parts(entry)
+    choice = entry.body.partition("\n")[2]
+    chosen: Any = _read(entry, choice) if choice else 1
     if parts[0] != "question":
-        name, mechanism, data, *_ = rest
-        return parent, name, mechanism, data
-    chosen = _read(entry, entry.body.partition("\n")[2])
-    if not isinstance(chosen, tuple) or len(chosen) != 2 or not isinstance(chosen[0], Mechanism):
-        raise LedgerTampered(f"entry {entry.number} does not have the form of its kind")
-    return parent, None, chosen[0], parts[4]
+        name, mechanism, data, by, *_ = rest
+        return _Launched(parent, name, mechanism, data, by, chosen)
+    mechanism, _, *sees = chosen
+    return _Launched(parent, None, mechanism, parts[4], None, *sees)
 
 
 def _read(entry: Entry, said: str) -> Any:
@@ -313,11 +356,28 @@ def _parts(entry: Entry) -> tuple[Any, ...]:
     of = parts[0] if entry.kind == "refusal" and isinstance(parts, tuple) and parts else entry.kind
     expected = _SAYS.get(of, launch) if isinstance(of, str) else launch
     fits = isinstance(parts, tuple) and len(parts) == len(expected)
-    if bool(choice) != (of == "question"):  # only a question has a second line
-        fits = False
-    if not fits or not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
-        raise LedgerTampered(f"entry {entry.number} does not have the form of its kind")
+    if not fits or not _fits_choice(entry, of, choice):
+        raise _unreadable(entry)
+    if not all(isinstance(part, kind) for part, kind in zip(parts, expected, strict=True)):
+        raise _unreadable(entry)
     return tuple(parts)
+
+
+def _fits_choice(entry: Entry, of: object, choice: str) -> bool:
+    """Whether the second line of a body is what was decided as such a request began."""
+    if not choice:
+        return of != "question"
+    chosen = _read(entry, choice)
+    if of == "open":
+        return isinstance(chosen, DeclaredData)
+    if of in ("launch", "delegation"):
+        return type(chosen) is int
+    kinds = (Mechanism, object, int)[: len(chosen)] if of == "question" and isinstance(chosen, tuple) else ()
+    return len(kinds) >= 2 and all(map(isinstance, chosen, kinds)) and len(chosen) == len(kinds)
+
+
+def _unreadable(entry: Entry) -> LedgerTampered:
+    return LedgerTampered(f"entry {entry.number} does not have the form of its kind")
 
 
 def exhausted(composition: Concurrent) -> Concurrent:

@@ -42,6 +42,7 @@ class PublicRow(Tagged, Value, frozen=True):
     cursor: int | str
     by: str | None
     of: Plain = None
+    sees: int = 1
 
 
 def stored_row(
@@ -54,7 +55,7 @@ def stored_row(
     if last is not None and _framed_alike(last[1], row):
         data = last[0].public
     else:
-        data = encode_checked(PublicRow(row.mechanism, row.cursor, row.by, row.of), PublicRow)
+        data = encode_checked(PublicRow(row.mechanism, row.cursor, row.by, row.of, row.sees), PublicRow)
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, SessionState):
@@ -72,7 +73,7 @@ def _sealed(secret: State | Sample, kind: type, path: Path, version: int, keys: 
 
 def _framed_alike(one: LaunchRecord, other: LaunchRecord) -> bool:
     same = one.mechanism is other.mechanism or one.mechanism == other.mechanism
-    return same and (one.cursor, one.by, one.of) == (other.cursor, other.by, other.of)
+    return same and (one.cursor, one.by, one.of, one.sees) == (other.cursor, other.by, other.of, other.sees)
 
 
 def budget_used(mechanism: Mechanism, node: SessionState) -> int | None:
@@ -99,7 +100,8 @@ def seen_row(stored: StoredRow, keys: DataKeys) -> LaunchRecord:
 
 def _row(stored: StoredRow, state: State | None) -> LaunchRecord:
     public = read_public_row(stored.public)
-    return LaunchRecord(public.mechanism, state, stored.version, public.cursor, public.by, read_subscription(public.of))
+    of = read_subscription(public.of)
+    return LaunchRecord(public.mechanism, state, stored.version, public.cursor, public.by, of, public.sees)
 
 
 class OpenRows:

@@ -34,7 +34,7 @@ from counterpoint.ledger.chain import (
 )
 from counterpoint.ledger.commands import Admission, Command
 from counterpoint.ledger.ledger import Intent, StepOutcome, StoredAnswer, never_made, not_lost
-from counterpoint.ledger.sealed_rows import Ids, OpenRows, cost_of, stored_row
+from counterpoint.ledger.sealed_rows import Ids, OpenRows, cost_of, read_public_row, stored_row
 from counterpoint.ledger.sealing import DataKeys, padded
 from counterpoint.ledger.state import Faulty, HistoryEntry, LaunchRecord, Path, refused
 from counterpoint.ledger.store.records import LONGEST, StoredRequest, StoredRow, fits, path_text, read_path
@@ -269,7 +269,8 @@ class SealedTransaction:
 
 
 def _grounds(request: StoredRequest, line: bytes, row: StoredRow, answer: Plain, head: Head) -> Grounds:
-    return Grounds(request.request, line, read_path(request.path), request.pin, cost_of(row.public), answer, head)
+    cost, version = cost_of(row.public), read_public_row(row.public).sees
+    return Grounds(request.request, line, read_path(request.path), request.pin, cost, answer, head, version)
 
 
 def _hash_before(answer: Entry) -> bytes:

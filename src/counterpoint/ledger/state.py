@@ -71,6 +71,8 @@ class SessionState(State, Value, frozen=True):
     """The sample of units that all children see, if they see one: secret."""
     closings: int = 0
     """Of a whole session: how often its data were closed or reopened. They are closed while this is odd."""
+    data_version: int = 1
+    """Of a whole session: the number of the version of its data that launches see."""
 
     @property
     def is_closed(self) -> bool:
@@ -106,7 +108,9 @@ class LaunchRecord(Tagged, Value, frozen=True):
     """A launched mechanism: its state (None: halted), how often it has stepped, how much of a stream it has read.
 
     `by` is the column that a partition cuts the data by; its children are the parts. `of` is what a mechanism follows
-    of a stream's records: a field, several of them, a request, or the records as such.
+    of a stream's records: a field, several of them, a request, or the records as such. `sees` is the version of the
+    data that a mechanism, a partition or a session on a sample was launched on, and keeps; any other session sees the
+    version of the one around it.
     """
 
     mechanism: Mechanism
@@ -115,6 +119,11 @@ class LaunchRecord(Tagged, Value, frozen=True):
     cursor: int | str = 0
     by: str | None = None
     of: Subscription = None
+    sees: int = 1
+
+    def stepped(self, state: State | None) -> "LaunchRecord":
+        """The same row with another state, one step later."""
+        return LaunchRecord(self.mechanism, state, self.version + 1, self.cursor, self.by, self.of, self.sees)
 
 
 class HistoryEntry(Tagged, Value, frozen=True):

@@ -24,6 +24,7 @@ from counterpoint.privacy.samples import Sample
 from counterpoint.privacy.secret import Secret
 from counterpoint.queries.request import PreparedQuery
 from counterpoint.schema.columns import Key
+from counterpoint.schema.versions import DeclaredData
 
 if TYPE_CHECKING:
     from counterpoint.queries.request import Request
@@ -145,6 +146,23 @@ class Source:
     def fingerprint(self) -> str | None:
         """How a durable ledger recognises rows and declaration after a restart; None if it cannot."""
         return digest(self.pin(), self.relation).hex()
+
+    def declared(self) -> DeclaredData:
+        """What is declared about the data, as the record of its versions has it; public."""
+        return DeclaredData(type(self).__name__, () if self.unit is None else (self.unit,), (), "", self.describe())
+
+    def numbered(self, version: int) -> "Source":
+        """The same data as this version of a data set.
+
+        Two versions with the same rows must not be recognised by that: it would tell a neighbour, in whom they differ.
+        So a fingerprint that is shown belongs to one version.
+        """
+        return self
+
+    @property
+    def why_not_refreshed(self) -> str | None:
+        """Why data like these do not become a next version of a data set; None if they can."""
+        return f"newer rows do not take the place of those of a {type(self).__name__}: append to it"
 
     def rows(self) -> bytes | None:
         """A digest of the given data, the same for every declaration; None if it cannot be compared with other data.

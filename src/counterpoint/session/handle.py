@@ -64,12 +64,14 @@ class Released(NamedTuple):
 class Handle(Generic[M_co]):
     """The analyst's end of one launched mechanism."""
 
-    def __init__(self, session: "Session", source: Source, path: Path, mechanism: M_co) -> None:
+    def __init__(self, session: "Session", source: Source, path: Path, mechanism: M_co, data_version: int = 1) -> None:
         self._session = session
         self._source = source
         self._path = path
         self._follows: bool | None = None
         self.mechanism = mechanism
+        self.data_version = data_version
+        """The number of the version of the data that it was launched on, and keeps."""
 
     @property
     def path(self) -> Path:
@@ -134,6 +136,7 @@ class Handle(Generic[M_co]):
                 sequential=self._session._sequential,
                 follows=self._follows,
                 request=id,
+                sees=self.data_version,
             )
         except DataLost:  # it was accepted, and is finished by its id
             raise

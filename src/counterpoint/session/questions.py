@@ -173,11 +173,13 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
 
 def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Provenance:
     """The same, as what was released with where it comes from: all that an answer is made of."""
-    source, engine = session._source, session._engine
+    (sees, source), engine = session._seen_by(id), session._engine
     prepared = prepare(source, request, on.loss)
     on.check(prepared)
     fits = on.fits(prepared, source.relation)
-    mechanism, released = engine.question(session._path, on.candidates(fits), prepared, on.recorded, source, request=id)
+    mechanism, released = engine.question(
+        session._path, on.candidates(fits), prepared, on.recorded, source, request=id, sees=sees
+    )
     return Provenance(mechanism, prepared, released, on.reason(fits), source.made_up)
 
 

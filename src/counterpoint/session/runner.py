@@ -37,6 +37,7 @@ from counterpoint.ledger.commands import (
     as_path,
     must_not_step,
     node_at,
+    pins_version,
     row_at,
 )
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, new_request_id
@@ -56,7 +57,9 @@ from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short
 from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.source import Source
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.session.step import answered
+from counterpoint.session.versions import DataVersions
 from counterpoint.sources.streams.items import Subscription
 from counterpoint.sources.streams.log import checked_id
 
@@ -66,8 +69,9 @@ _STRIPES = 1024
 class Engine:
     """Launches and asks, on one ledger."""
 
-    def __init__(self, ledger: Ledger) -> None:
+    def __init__(self, ledger: Ledger, data: DataVersions | None = None) -> None:
         self.ledger = ledger
+        self._versions = [data]  # in a list, which the engines of all principals share
         # Asks on one path take turns. Two paths that share a lock only wait for each other now and then.
         self._locks = tuple(threading.Lock() for _ in range(_STRIPES))
         self._looked_at: set[Path] = set()
@@ -93,10 +97,23 @@ class Engine:
         """Whose requests these are; empty if no principal was named."""
         return self._acting.who
 
-    def open_root(self, composition: Concurrent, sequential: bool = False) -> None:
+    @property
+    def data(self) -> DataVersions:
+        """The versions of the data that this process can read."""
+        (found,) = self._versions
+        assert found is not None  # it is bound before anything is launched
+        return found
+
+    @data.setter
+    def data(self, found: DataVersions) -> None:
+        self._versions[0] = found
+
+    def open_root(
+        self, composition: Concurrent, sequential: bool = False, declared: DeclaredData | None = None
+    ) -> None:
         """Make the row of the whole session, if it is not there yet."""
         must_be_short(composition)
-        self.perform("root", OpenCommand((), composition, sequential), None)
+        self.perform("root", OpenCommand((), composition, sequential, declared), None)
 
     def launch(
         self,
@@ -109,13 +126,16 @@ class Engine:
         of: Subscription = None,
         request: str | None = None,
         grant: Grant | None = None,
+        sees: int = 1,
     ) -> Path:
         """Check the relation, charge the account and start the mechanism; its path. A refusal leaves nothing behind."""
         must_not_step()
         own = None if request is None else self._own(request, parent)
         if name is not None:
             own = f"part {parent!r} {name}"
-        wanted = LaunchCommand(parent, name, fit, by, of, cursor, grant, self.most_launches)
+        wanted = LaunchCommand(
+            parent, name, fit, by, of, cursor, grant, self.most_launches, sees, not self.data.has_rows(sees)
+        )
         return as_path(self.perform(own, wanted, None, request))
 
     def question(
@@ -127,6 +147,7 @@ class Engine:
         source: Source,
         *,
         request: str | None = None,
+        sees: int = 1,
     ) -> tuple[Mechanism, Plain]:
         """Launch the candidate that costs least and ask it once, as one request: the mechanism, and its own answer.
 
@@ -137,8 +158,20 @@ class Engine:
         must_not_step()
         given = new_request_id() if request is None else request
         data, most = candidates[0].relation, self.most_launches
-        wanted = QuestionCommand(parent, prepared, terms, data, source.pin(), candidates, most)
-        begun = self._begun(self._own(given, parent), wanted, source, given, new=request is None)
+        has_rows = self.data.begin_reading(sees)
+        try:
+            wanted = QuestionCommand(
+                parent, prepared, terms, data, source.pin(), candidates, most, sees=sees, replaced=not has_rows
+            )
+            return self._questioned(wanted, self._own(given, parent), source, given, new=request is None)
+        finally:
+            self.data.end_reading(sees)
+
+    def _questioned(
+        self, wanted: QuestionCommand, own: str, source: Source, given: str, *, new: bool
+    ) -> tuple[Mechanism, Plain]:
+        """The mechanism that a question launched, and its answer."""
+        begun = self._begun(own, wanted, source, given, new=new)
         if isinstance(begun, StoredAnswer):
             mechanism, answer = row_at(self.ledger.read, begun.path).mechanism, begun.answer
         else:
@@ -175,13 +208,18 @@ class Engine:
         sequential: bool = False,
         follows: bool | None = None,
         request: str | None = None,
+        sees: int = 1,
     ) -> Plain:
         """One ask; the mechanism's own answer. `follows` is `step.follows_updates`, if that was decided already."""
         must_not_step()
         own = None if request is None else self._own(request, path[:-1])
-        wanted = AskCommand(path, prepared, public, source.pin(), sequential, follows)
-        with self._locks[hash(path) % _STRIPES]:
-            answer = self.perform(own, wanted, source, request)
+        has_rows = self.data.begin_reading(sees)  # which are not let go of meanwhile
+        try:
+            wanted = AskCommand(path, prepared, public, source.pin(), sequential, follows, not has_rows)
+            with self._locks[hash(path) % _STRIPES]:
+                answer = self.perform(own, wanted, source, request)
+        finally:
+            self.data.end_reading(sees)
         if isinstance(answer, Faulty):
             raise failed(row_at(self.ledger.read, path).mechanism)
         return answer
@@ -269,10 +307,10 @@ class Engine:
             f"({why}); until it is, this handle answers nothing else"
         )
 
-    def recover(self, source: Source) -> int:
+    def recover(self) -> int:
         """Finish what a crash left open, as far as that can be done now; how many intents are left open.
 
-        While the data are closed, only what needs none.
+        While the data are closed, only what needs none. What is about a version whose rows are gone stays open.
         """
         left = 0
         for intent in self.ledger.opened():
@@ -280,10 +318,35 @@ class Engine:
                 left += 1
                 continue
             try:
-                self._settled(intent, self.source_at(source, intent.path))
+                self._settled(intent, self._source_of(intent))
             except Exception:  # it is raised when its handle is asked, which tries again
                 left += 1
         return left
+
+    def _source_of(self, intent: Intent) -> Source:
+        """The data that a request is about which was begun before."""
+        asked = intent.asked
+        if isinstance(asked, LaunchCommand | QuestionCommand):
+            return self.source_at(self.data.source(asked.sees), intent.path)
+        sees = 1 if intent.row is None else intent.row.sees
+        return self.source_at(self.data.source(sees), intent.path)
+
+    def version_of(self, given: str, session: Path) -> int | None:
+        """The version that a request on record is about, by the id that the analyst gave it; None if it is new."""
+        found = self.ledger.find(self._own(given, session))
+        if isinstance(found, Intent):
+            asked = found.asked
+            return asked.sees if isinstance(asked, LaunchCommand | QuestionCommand) else None
+        row = None if found is None else self.ledger.read(found.path)
+        return None if row is None else row.sees
+
+    def version_at(self, path: Path) -> int | None:
+        """The version that a session keeps, or one around it; None if its launches see the current one."""
+        for length in range(1, len(path) + 1):
+            row = self.ledger.read(path[:length])
+            if row is not None and pins_version(row.mechanism, row.by):
+                return row.sees
+        return None
 
     def quote(self, parent: Path, fit: Fit) -> Account:
         """The account after such a launch, or the reason why not: the dry run, by the same code."""
@@ -319,6 +382,10 @@ class Engine:
         Two sessions may use the same id, two principals in one session may, and none is the name of a part.
         """
         return self._acting.own(f"{session!r} {checked_id(given)}")
+
+    def own_id(self, given: str) -> str:
+        """The id in the ledger of a request to the whole session."""
+        return self._own(given, ())
 
     def receipt(self, session: Path, given: str) -> tuple[Signed, Disclosure]:
         """The receipt for the answer to a request of this session, by the id that the analyst gave it."""

@@ -25,17 +25,27 @@ the real data is read, nothing is written to the real ledger, and its answers sa
 (True, PureDP(1), PureDP(0))
 """
 
-from collections.abc import Iterator
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Rule
-from counterpoint.errors import LedgerError, NotAllowed, RequestConflict
+from counterpoint.errors import DataChanged, InvalidParameter, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.commands import Admission, LaunchCommand, OpenCommand, QuestionCommand, Read, row_at
-from counterpoint.ledger.ledger import Ledger, MemoryLedger
+from counterpoint.ledger.commands import (
+    Admission,
+    LaunchCommand,
+    OpenCommand,
+    QuestionCommand,
+    Read,
+    RefreshCommand,
+    row_at,
+)
+from counterpoint.ledger.durable import unrecognisable
+from counterpoint.ledger.ledger import Ledger, MemoryLedger, StoredAnswer
 from counterpoint.ledger.location import Place
 from counterpoint.ledger.open import durable
 from counterpoint.ledger.state import HistoryEntry, LaunchRecord, Path, SessionState
@@ -47,6 +57,8 @@ from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import Claim
 from counterpoint.queries.source import Source
 from counterpoint.session.runner import Engine
+from counterpoint.session.versions import DataVersion, DataVersions, current_number, must_follow, versions_on_record
+from counterpoint.sources.replaced import replaced
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -57,7 +69,11 @@ class ReadableSession:
 
     _engine: Engine
     _path: Path
-    _source: Source
+
+    @property
+    @abstractmethod
+    def _source(self) -> Source:
+        """The data that is launched on."""
 
     def _must_be_open(self) -> None:
         """Refuse what needs an open session."""
@@ -206,15 +222,88 @@ def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
     return row.mechanism, row.by
 
 
-def bind(engine: Engine, source: Source, second_budget: bool = False) -> None:
-    """Say to the ledger which data it is about; the log of a stream or a live table is its to keep."""
-    engine.ledger.bind(source.fingerprint(), source.log, rows=source.rows(), second_budget=second_budget)
+def bind(
+    engine: Engine,
+    source: Source,
+    second_budget: bool = False,
+    *,
+    refresh: str | None = None,
+    earlier: Sequence[Source] = (),
+) -> bool:
+    """Say to the ledger which data it is about; the log of a stream or a live table is its to keep.
+
+    Returns whether these data are to become the next version: the session is on record, and `refresh` says why.
+    """
+    ledger = engine.ledger
+    is_next = refresh is not None and ledger.read(()) is not None
+    number = current_number(ledger)
+    known = versions_on_record(ledger) if number > 1 or is_next or earlier else ()
+    before = _earlier_versions(known, earlier)
+    if is_next:
+        declared = must_follow(known[-1].declared, source)
+        engine.data = DataVersions(replaced(declared), number, known, has_rows=False)
+    else:
+        seen = source.numbered(number)
+        refreshed = known[-1].fingerprint if number > 1 else None
+        rows = source.rows()
+        ledger.bind(seen.fingerprint(), seen.log, rows=rows, second_budget=second_budget, refreshed=refreshed)
+        engine.data = DataVersions(seen, number, known)
+    for version, kept in before.items():
+        engine.data.keep(version, kept)
+    return is_next
 
 
-def open_root(engine: Engine, composition: Concurrent, sequential: bool) -> None:
+def _earlier_versions(known: Sequence[DataVersion], given: Sequence[Source]) -> dict[int, Source]:
+    """The versions that these sources are, recognised by their fingerprints; `DataChanged` if one is none of them."""
+    found: dict[int, Source] = {}
+    for source in given:
+        seen = ((version, source.numbered(version.number)) for version in known)
+        match = next(((one.number, as_one) for one, as_one in seen if as_one.fingerprint() == one.fingerprint), None)
+        if match is None:
+            raise DataChanged("data that were given as an earlier version are none of those on record")
+        found[match[0]] = match[1]
+    return found
+
+
+def make_version(
+    engine: Engine,
+    source: Source,
+    *,
+    note: str,
+    keep: bool,
+    second_budget: bool = False,
+    request: str | None = None,
+    let_go: Callable[[], None] | None = None,
+) -> DataVersion:
+    """Put the next version of the data on record, and launch on it from here on. `let_go` frees the rows before it."""
+    ledger, own = engine.ledger, None if request is None else engine.own_id(request)
+    done = None if own is None else ledger.find(own)
+    known = versions_on_record(ledger)
+    if isinstance(done, StoredAnswer):
+        return next(version for version in known if version.number == done.answer)
+    must_follow(known[-1].declared, source)
+    number = known[-1].number + 1
+    seen = source.numbered(number)
+    fingerprint = seen.fingerprint()
+    if fingerprint is None:
+        if not isinstance(ledger, MemoryLedger):
+            raise unrecognisable()
+        fingerprint = ""  # nothing has to be recognised after this process
+    if len(note) > _LONGEST_NOTE:
+        raise InvalidParameter(f"a note has at most {_LONGEST_NOTE} characters")
+    ledger.note_rows(source.rows(), second_budget=second_budget)
+    engine.perform(own, RefreshCommand((), number, fingerprint, seen.declared(), note), None, request)
+    engine.data.move_on(number, seen, keep=keep, let_go=let_go)
+    return versions_on_record(ledger)[-1]
+
+
+_LONGEST_NOTE = 1000
+
+
+def open_root(engine: Engine, composition: Concurrent, sequential: bool, source: Source) -> None:
     """Make the whole session, or find it on record with the same rule, relation and order."""
     try:
-        return engine.open_root(composition, sequential)
+        return engine.open_root(composition, sequential, source.declared())
     except RequestConflict:
         pass
     found, node = engine.node(())
@@ -287,6 +376,6 @@ def rehearse(session: "Session") -> "Session":
     """A session in memory over made-up rows, with the rule and a copy of the account of this one."""
     composition, node = session._engine.node(session._path)
     source = session._source.rehearsed()
-    engine = Engine(MemoryLedger())
+    engine = Engine(MemoryLedger(), DataVersions(source))
     engine.perform("root", CarriedOpenCommand((), composition, node.sequential, account=node.account), None)
-    return type(session)._at(source, engine, ())
+    return type(session)._at(engine, ())

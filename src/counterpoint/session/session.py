@@ -49,9 +49,10 @@ from counterpoint.session.fit import composed, launchable
 from counterpoint.session.handle import Handle, M, Quote, quote_of
 from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.runner import Engine
-from counterpoint.session.scope import bind, closed_on_error, ledger_of, open_root, rehearse
+from counterpoint.session.scope import bind, closed_on_error, ledger_of, make_version, open_root, rehearse
 from counterpoint.session.subsessions import DelegatingSession, Partition
 from counterpoint.session.timeline import as_html, as_rich, timeline_of
+from counterpoint.session.versions import DataVersion, VersionedSource, versions_on_record
 from counterpoint.sources.streams.items import read_subscription
 from counterpoint.sql_requests.query import SQLQuery
 from counterpoint.sql_requests.select import sql
@@ -66,7 +67,9 @@ class Session(DelegatingSession):
     With `ledger="ledger.db"` (or a postgresql:// URL, or `Durable(...)`) the session outlives its process: made again
     with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone. A
     budget belongs to a data set: another name for the rows of a session in that ledger is refused (`DataInUse`), unless
-    `second_budget=True` insists, which stays on record and in the certificate.
+    `second_budget=True` insists, which stays on record and in the certificate. Newer rows of the same units are the
+    next version under the same budget: `refresh`, or `refresh="why"` as the session is opened again. The rows of
+    `earlier` versions, if given, are recognised, and their handles answer on.
     """
 
     def __init__(
@@ -79,6 +82,8 @@ class Session(DelegatingSession):
         name: str = "session",
         sequential: bool = False,
         second_budget: bool = False,
+        refresh: str | None = None,
+        earlier: Sequence[Source] = (),
     ) -> None:
         if not isinstance(source, Source):
             raise InvalidParameter(
@@ -104,28 +109,53 @@ class Session(DelegatingSession):
             )
         engine = Engine(ledger_of(ledger, name))
         with closed_on_error(engine, ledger):
-            bind(engine, source, second_budget)
-            open_root(engine, Concurrent(chosen, source.relation), sequential)
-            engine.recover(source)
-            self._set_up(source, engine, ())
+            is_next = bind(engine, source, second_budget, refresh=refresh, earlier=earlier)
+            open_root(engine, Concurrent(chosen, source.relation), sequential, source)
+            engine.recover()
+            if is_next:
+                make_version(engine, source, note=refresh or "", keep=bool(earlier), second_budget=second_budget)
+            self._set_up(engine, (), None)
 
-    def _set_up(self, source: Source, engine: Engine, path: Path) -> None:
-        self._source = source
+    def _set_up(self, engine: Engine, path: Path, pinned: VersionedSource | None) -> None:
+        self._pinned = pinned
         self._engine = engine.acting(engine.principal, path)
         self._path = path
         self._sequential = engine.node(path)[1].sequential  # and the engine notes its account, for after it is closed
         self._closed = False
 
     @classmethod
-    def _at(cls, source: Source, engine: Engine, path: Path) -> Self:
+    def _at(cls, engine: Engine, path: Path, pinned: VersionedSource | None = None) -> Self:
         session = cls.__new__(cls)
-        session._set_up(source, engine, path)
+        session._set_up(engine, path, pinned)
         return session
 
-    def _inside(self, path: Path, source: Source | None = None) -> "Session":
-        """The session at a path below this one, on the same data or on a part of it."""
-        seen = self._engine.source_at(self._source, path, len(self._path)) if source is None else source
-        return Session._at(seen, self._engine, path)
+    def _inside(self, path: Path) -> "Session":
+        """The session at a path below this one: on the data, or on the part or the sample that it keeps."""
+        engine = self._engine
+        number = engine.version_at(path)
+        if number is None:
+            return Session._at(engine, path)
+        return Session._at(engine, path, VersionedSource(number, engine.source_at(engine.data.source(number), path)))
+
+    @property
+    def _seen(self) -> VersionedSource:
+        """The data that is launched on here: what this session keeps, or the current version."""
+        return self._engine.data.current if self._pinned is None else self._pinned
+
+    def _seen_by(self, request: str | None) -> VersionedSource:
+        """The same; for a request that is on record by this id, the version that it was made on.
+
+        It is the same request then, although it would be another one on the current version.
+        """
+        seen = self._seen
+        if request is None or self._pinned is not None or seen.number == 1:
+            return seen
+        number = self._engine.version_of(request, self._path)
+        return seen if number is None else VersionedSource(number, self._engine.data.source(number))
+
+    @property
+    def _source(self) -> Source:
+        return self._seen.source
 
     def would_cost(
         self,
@@ -244,10 +274,13 @@ class Session(DelegatingSession):
         (True, True)
         """
         self._must_be_open()
-        source = self._source.of(of)
+        seen = self._seen_by(id)
+        source = seen.source.of(of)
         fit = launchable(mechanism, source)
-        path = self._engine.launch(self._path, fit, cursor=source.pin(), of=read_subscription(of), request=id)
-        return Handle(self, source, path, fit.mechanism)  # type: ignore[arg-type]  # fitting keeps the class
+        path = self._engine.launch(
+            self._path, fit, cursor=source.pin(), of=read_subscription(of), request=id, sees=seen.number
+        )
+        return Handle(self, source, path, fit.mechanism, seen.number)  # type: ignore[arg-type]  # fitting keeps the class
 
     def rehearse(self) -> "Session":
         """The same session on made-up rows: the same calls and refusals, and no budget is spent.
@@ -277,7 +310,7 @@ class Session(DelegatingSession):
         >>> session.history[-1].who
         'carol'
         """
-        return Session._at(self._source, self._engine.acting(principal(who), self._path), self._path)
+        return Session._at(self._engine.acting(principal(who), self._path), self._path, self._pinned)
 
     def partition(
         self,
@@ -316,19 +349,20 @@ class Session(DelegatingSession):
                 "within is the loss that each part stays within, such as PureDP(0.1), or a list of k losses, not a "
                 f"{type(within).__name__}"
             )
-        reach, k = self._source.reach(by), whole(k, 1, "k")
+        seen = self._seen_by(id)
+        reach, k = seen.source.reach(by), whole(k, 1, "k")
         if reach > k:
             raise RelationMismatch(
                 f"neighbours of this data can differ in {reach} parts by {by!r}, more than k = {k}: say k={reach}, "
                 f"which costs {reach} times {within!r}, or declare the data so that a unit reaches fewer"
             )
-        inner = self._source.relation
+        inner = seen.source.relation
         static = inner.within(Steps(updates=0))
         rule = Parallel(k, each=within, delta_total=delta_total, first_pair=static)
         composition = Concurrent(rule, Static(k, inner) if static else Sparse(k, inner))
-        pin = self._source.pin()
-        path = self._engine.launch(self._path, composed(composition), cursor=pin, by=by, request=id)
-        return Partition(self, path, by, rule)
+        fit, pin = composed(composition), seen.source.pin()
+        path = self._engine.launch(self._path, fit, cursor=pin, by=by, request=id, sees=seen.number)
+        return Partition(self, path, by, rule, seen)
 
     @property
     def handles(self) -> tuple[Handle, ...]:
@@ -361,15 +395,15 @@ class Session(DelegatingSession):
             return None
         if path == self._path:
             return self
-        source, cut = (self._engine.source_at(self._source, end, len(self._path)) for end in (path, path[:-1]))
         if isinstance(row.mechanism, Concurrent) and row.by is None:
-            return self._inside(path, source)
-        around = self if path[:-1] == self._path else self._inside(path[:-1], cut)
+            return self._inside(path)
+        around = self if path[:-1] == self._path else self._inside(path[:-1])
+        source = self._engine.source_at(self._engine.data.source(row.sees), path)
         if not isinstance(row.mechanism, Concurrent):
-            return Handle(around, source, path, row.mechanism)
+            return Handle(around, source, path, row.mechanism, row.sees)
         rule = row.mechanism.rule.chosen
         assert row.by is not None and isinstance(rule, Parallel)
-        return Partition(around, path, row.by, rule)
+        return Partition(around, path, row.by, rule, VersionedSource(row.sees, source))
 
     def _must_be_open(self) -> None:
         if self._closed:
@@ -412,6 +446,51 @@ class Session(DelegatingSession):
             raise NotAllowed("data are reopened by the custodian, through the whole session, and not in a part of it")
         self._engine.reopen_data()
 
+    def refresh(
+        self,
+        source: Source,
+        *,
+        note: str = "",
+        keep: bool = False,
+        second_budget: bool = False,
+        id: str | None = None,
+    ) -> DataVersion:
+        """Make newer rows of the same units the next version of the data; what was lost stays lost.
+
+        Launches see it from here on. A handle keeps the version that it was launched on, and so do partitions and
+        sessions on a sample with all that is in them. With `keep=True` they go on answering from it; else they say
+        `DataReplaced`. The declaration may be another: more columns, other keys, bounds and caps. `NotCovered` if the
+        unit, its type, or the neighbours are others, or a row is one of something else.
+
+        Refresh by schedule or by decision, never because of what the exact rows show, and also if nothing changed: that
+        there is a new version, and how it is declared, is public. The guide's page on versions says what no program can
+        check. Only the whole session is refreshed, by its custodian; the same `id` does it once.
+
+        >>> import counterpoint as cp
+        >>> import duckdb
+        >>> rows = duckdb.sql("SELECT 41 AS age")
+        >>> june = cp.Table(rows, unit=cp.each_row, columns={"age": cp.number(0, 120)})
+        >>> july = cp.Table(rows, unit=cp.each_row, columns={"age": cp.number(0, 130)})
+        >>> session = cp.Session(june, within=cp.PureDP(1))
+        >>> session.refresh(july, note="monthly").number, [version.note for version in session.versions]
+        (2, ['', 'monthly'])
+        """
+        self._must_be_open()
+        if self._path:
+            raise NotAllowed("data are refreshed by the custodian, through the whole session, and not in a part of it")
+        return make_version(self._engine, source, note=note, keep=keep, second_budget=second_budget, request=id)
+
+    @property
+    def versions(self) -> tuple[DataVersion, ...]:
+        """The versions of the data, in order. In what was delegated or granted, only their numbers and times."""
+        found = versions_on_record(self._engine.ledger)
+        return tuple(version.public for version in found) if self._path else found
+
+    @property
+    def data_version(self) -> int:
+        """The number of the version that is launched on here."""
+        return self._seen.number
+
     def plot(self, by: str = "order") -> Picture:
         """The session as a timeline: the loss under its budget, and a lane for each launch, on one axis of events.
 
@@ -435,10 +514,19 @@ class Session(DelegatingSession):
         return as_html(self)
 
 
-def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Session:
+def open(
+    ledger: Ledger | Place,
+    name: str = "session",
+    *,
+    source: Source,
+    refresh: str | None = None,
+    earlier: Sequence[Source] = (),
+) -> Session:
     """Resume a session after a restart: same paths, same states, same answers for the same request ids.
 
-    What a crash left unfinished is finished first, from the seeds on record. The data must be what it was.
+    What a crash left unfinished is finished first, from the seeds on record. The data must be what it was; or with
+    `refresh="why"` it becomes the next version, and launches see it (`Session.refresh`). The rows of `earlier`
+    versions, if given, are recognised, and their handles answer on.
 
     >>> import counterpoint as cp
     >>> cp.open("nowhere.db", source=cp.Stream(bound=1))
@@ -448,6 +536,8 @@ def open(ledger: Ledger | Place, name: str = "session", *, source: Source) -> Se
     """
     engine = Engine(ledger_of(ledger, name, existing=True))
     with closed_on_error(engine, ledger):
-        bind(engine, source)
-        engine.recover(source)
-        return Session._at(source, engine, ())
+        is_next = bind(engine, source, refresh=refresh, earlier=earlier)
+        engine.recover()
+        if is_next:
+            make_version(engine, source, note=refresh or "", keep=bool(earlier))
+        return Session._at(engine, ())

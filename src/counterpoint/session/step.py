@@ -27,7 +27,15 @@ from counterpoint.coins.keystream import Keystream
 from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.encoding import Plain, digest, encode
 from counterpoint.errors import INTERRUPTIONS, CounterpointError, LedgerError, bare
-from counterpoint.ledger.commands import AskCommand, Command, LaunchCommand, QuestionCommand, stepping
+from counterpoint.ledger.commands import (
+    AskCommand,
+    Command,
+    LaunchCommand,
+    QuestionCommand,
+    RefreshCommand,
+    pins_version,
+    stepping,
+)
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.state import Faulty, LaunchRecord, SessionState
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -99,8 +107,8 @@ def _attempted(intent: Intent, wanted: Command, source: Source | None) -> tuple[
                 return _question(intent, wanted, source)
             if isinstance(wanted, LaunchCommand):
                 return _start(intent, wanted)
-            assert intent.row is not None  # a session that is opened or taken back: its row is made as it begins
-            return intent.row, None
+            assert intent.row is not None  # a session that is opened, taken back or refreshed: made as it begins
+            return intent.row, wanted.number if isinstance(wanted, RefreshCommand) else None
     except (CounterpointError, *INTERRUPTIONS) as error:
         return error
     except BaseException as error:
@@ -120,7 +128,8 @@ def _start(intent: Intent, wanted: LaunchCommand) -> tuple[LaunchRecord, Plain]:
         state = SessionState(mechanism.rule.start(), grant=grant, sample=sample)
     else:
         state = mechanism.start(StepCoins(intent))
-    return LaunchRecord(mechanism, state, 0, intent.pin, wanted.by, wanted.of), intent.path
+    sees = wanted.sees if pins_version(mechanism, wanted.by) else 1
+    return LaunchRecord(mechanism, state, 0, intent.pin, wanted.by, wanted.of, sees), intent.path
 
 
 def _answer(intent: Intent, wanted: AskCommand, source: Source) -> tuple[LaunchRecord, Plain]:
@@ -133,7 +142,7 @@ def _answer(intent: Intent, wanted: AskCommand, source: Source) -> tuple[LaunchR
         state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
     private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), coins)
-    return LaunchRecord(mechanism, last, row.version + 1, intent.pin, None, row.of), answer
+    return LaunchRecord(mechanism, last, row.version + 1, intent.pin, None, row.of, row.sees), answer
 
 
 def _question(intent: Intent, wanted: QuestionCommand, source: Source) -> tuple[LaunchRecord, Plain]:
@@ -145,7 +154,7 @@ def _question(intent: Intent, wanted: QuestionCommand, source: Source) -> tuple[
     state = mechanism.start(StepCoins(intent, "start"))
     private = _seen(source, mechanism, state).resolve(intent.pin, wanted.prepared)
     last, answer = _step(mechanism, state, wanted.message(private), StepCoins(intent, "ask"))
-    return LaunchRecord(mechanism, last, 1, intent.pin), answer
+    return LaunchRecord(mechanism, last, 1, intent.pin, sees=wanted.sees), answer
 
 
 def _seen(source: Source, mechanism: Mechanism, state: State) -> Source:

@@ -40,6 +40,7 @@ from counterpoint.queries.source import Source
 from counterpoint.session.fit import composed
 from counterpoint.session.runner import part_name
 from counterpoint.session.scope import ReadableSession
+from counterpoint.session.versions import VersionedSource
 
 if TYPE_CHECKING:
     from counterpoint.session.session import Session
@@ -71,6 +72,10 @@ class DelegatingSession(ReadableSession):
     @abstractmethod
     def _inside(self, path: Path) -> "Session":
         """The session at a path below this one."""
+
+    @abstractmethod
+    def _seen_by(self, request: str | None) -> VersionedSource:
+        """The version of the data that a request with this id is made on."""
 
     def delegate(
         self,
@@ -107,9 +112,11 @@ class DelegatingSession(ReadableSession):
     def _delegated(self, rule: Rule, id: str | None, grant: Grant | None = None) -> "Session":
         self._must_be_open()
         self._must_be_concurrent()
-        composition = composed_on(rule, self._source)
-        fit, pin = composed(composition), self._source.pin()
-        return self._inside(self._engine.launch(self._path, fit, cursor=pin, request=id, grant=grant))
+        seen = self._seen_by(id)
+        composition = composed_on(rule, seen.source)
+        fit, pin = composed(composition), seen.source.pin()
+        path = self._engine.launch(self._path, fit, cursor=pin, request=id, grant=grant, sees=seen.number)
+        return self._inside(path)
 
     def grant(
         self,
@@ -185,11 +192,12 @@ class DelegatingSession(ReadableSession):
 class Partition:
     """The parts of a session's data, each a session of its own, made on demand: `parts["CA"].launch(...)`."""
 
-    def __init__(self, session: "Session", path: Path, by: str, rule: Parallel) -> None:
+    def __init__(self, session: "Session", path: Path, by: str, rule: Parallel, seen: VersionedSource) -> None:
         self._session = session
         self._path = path
         self._by = by
         self._rule = rule
+        self._seen = seen
         self._sessions: dict[str, Session] = {}
         self._lock = Lock()
 
@@ -218,7 +226,7 @@ class Partition:
 
     def _part(self, key: Plain | float | Fraction, within: Loss | None) -> "Session":
         self._session._must_be_open()
-        cut = self._session._source
+        cut = self._seen.source
         source, stored = cut.part(self._by, key), cut.key(self._by, key)
         # by its stored value: if 1 and 1.0 made two parts, or two kinds of text, both would have been paid for once
         name = part_name(stored)
@@ -231,12 +239,10 @@ class Partition:
     def _made(self, source: Source, name: str, within: Loss | None) -> "Session":
         engine, path = self._session._engine, (*self._path, name)
         if isinstance(self._rule.each, tuple) and engine.ledger.read(path) is not None:
-            return self._session._inside(
-                path, source
-            )  # by another process, or before a restart, with what it was given
-        composition = Concurrent(Filter(within or self._rule.smallest), source.relation)
-        path = engine.launch(self._path, composed(composition), cursor=source.pin(), name=name)
-        return self._session._inside(path, source)
+            return self._session._inside(path)  # by another process, or before a restart, with what it was given
+        fit = composed(Concurrent(Filter(within or self._rule.smallest), source.relation))
+        path = engine.launch(self._path, fit, cursor=source.pin(), name=name, sees=self._seen.number)
+        return self._session._inside(path)
 
     def __iter__(self) -> NoReturn:
         raise NotAllowed(f"the parts by {self._by!r} are not read off the data: name them, as in parts[key]")

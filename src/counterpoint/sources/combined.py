@@ -37,6 +37,7 @@ from counterpoint.queries.compile import canonical, is_request
 from counterpoint.queries.request import OnSource, PreparedQuery, Request, describe_request
 from counterpoint.queries.source import Source
 from counterpoint.schema.units import one_column
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.joins import JoinedRequest, JoinView, Lookup, Member, compile_joined
 from counterpoint.sources.journal import Channel, Journal
 from counterpoint.sources.streams.items import RunningTotal, Subscription, read_subscription
@@ -178,6 +179,35 @@ class Sources(Source):
         if type(pin) is not int or not 0 <= pin <= self._journal.length():
             raise InvalidRequest("a pin of these sources must be a number of items that have arrived")
         return self._channels[name].before(pin)
+
+    def declared(self) -> DeclaredData:
+        """What each source declares."""
+        members = tuple((name, source.declared()) for name, source in sorted(self._members.items()))
+        types = sorted({one for _, member in members for one in member.unit_types})
+        return DeclaredData("group of sources", (self._unit,), tuple(types), "", self.describe(), None, members)
+
+    def numbered(self, version: int) -> "Sources":
+        """The same sources, each as this version."""
+        if version == 1 or self._channels:
+            return self
+        members = {name: source.numbered(version) for name, source in self._members.items()}
+        return Sources(unit=self._unit, **members, **self._lookups)
+
+    @property
+    def lookups(self) -> Mapping[str, Lookup]:
+        """The public tables among them."""
+        return self._lookups
+
+    @property
+    def members(self) -> Mapping[str, Source]:
+        """The sources that requests are about, by name."""
+        return self._members
+
+    @property
+    def why_not_refreshed(self) -> str | None:
+        """What one of them says."""
+        whys = (source.why_not_refreshed for source in self._members.values())
+        return next((why for why in whys if why is not None), None)
 
     @property
     def log(self) -> Journal | None:

@@ -30,7 +30,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 from msgspec.structs import replace
 
 from counterpoint.display.progress import working
-from counterpoint.encoding import Plain, digest
+from counterpoint.encoding import Plain, Tagged, Value, digest
 from counterpoint.engines import loading, sampling, survey
 from counterpoint.engines.catalogue import offered
 from counterpoint.engines.duckdb import EmbeddedEngine
@@ -55,6 +55,7 @@ from counterpoint.schema.expressions.evaluate import StoredRow
 from counterpoint.schema.expressions.tree import And, Condition, In
 from counterpoint.schema.unit_keys import UnitType, checked_unit_types, declared_in
 from counterpoint.schema.units import EachRow, of_table, protected, unit_columns
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources import report
 from counterpoint.sources.report import Report
 from counterpoint.sources.synthetic import made_up_rows
@@ -76,6 +77,8 @@ class _Bound(NamedTuple):
     rows: bytes | None
     """A digest of the given rows, which must stay secret: it confirms guesses. None without a key."""
     owner: Owner
+    naming: bytes = b""
+    """A secret, by which the pins of versions do not tell whether their rows are the same."""
     made_up: bool = False
     report: Report | None = None
     """What became of the given rows: raw data, for the custodian alone. None if it could not be computed."""
@@ -96,6 +99,15 @@ class _Limits(NamedTuple):
             return self._replace(reach={**self.reach, by: k})
         most = min(known)
         return _Limits(min(self.rows, k * most), {**self.reach, by: k}, {**self.each, by: most})
+
+
+class TableFacts(Tagged, Value, frozen=True):
+    """What is public about a view of a table: its declaration, and how many rows a unit has in it (see `_Limits`)."""
+
+    declaration: Declaration
+    rows: int
+    reach: tuple[tuple[str, int], ...] = ()
+    each: tuple[tuple[str, int], ...] = ()
 
 
 class Table(Source):
@@ -169,7 +181,7 @@ class Table(Source):
         self._compile = compiler(bound.declared, self.row_view(), bound.engine.dialect)
 
     def _narrow(self, rows: str, within: Condition | None, limits: _Limits) -> "Table":
-        table = Table.__new__(Table)
+        table = type(self).__new__(type(self))
         table._set_view(self._bound, rows, within, limits, self._samples)
         return table
 
@@ -311,6 +323,30 @@ class Table(Source):
             return None
         return digest(self.pin(), self._rows, self._within, tuple(sorted(self._limits.reach.items()))).hex()
 
+    def declared(self) -> DeclaredData:
+        """The declaration, in words and as requests are prepared from it."""
+        declared, limits = self.declaration, self._limits
+        reach, each = (tuple(sorted(limit.items())) for limit in (limits.reach, limits.each))
+        facts = TableFacts(declared, limits.rows, reach, each)
+        units = declared.unit_columns
+        types = tuple(declared.unit_type(name) for name in units)
+        return DeclaredData("table", units, types, declared.neighbours, declared.describe(), facts)
+
+    def numbered(self, version: int) -> "Table":
+        """The same rows as this version: with a pin of its own, which only the key could compare with another's."""
+        if version == 1:
+            return self
+        bound = self._bound
+        pin = hmac.digest(bound.naming, digest(version, bound.pin), sha256).hex()
+        table = Table.__new__(Table)
+        table._set_view(bound._replace(pin=pin), self._rows, self._within, self._limits, self._samples)
+        return table
+
+    @property
+    def why_not_refreshed(self) -> None:
+        """They can."""
+        return
+
     def rows(self) -> bytes | None:
         """A digest of the given rows, the same for every declaration and every part of the table."""
         return self._bound.rows
@@ -394,7 +430,7 @@ class Table(Source):
         """The rows of the units that are in this sample; of a sample, those that are in both."""
         if self.why_not_sampled is not None:
             raise NotCovered(f"no sample is drawn of this data: {self.why_not_sampled}")
-        table = Table.__new__(Table)
+        table = type(self).__new__(type(self))
         table._set_view(self._bound, self._rows, self._within, self._limits, (*self._samples, sample))
         return table
 
@@ -555,8 +591,9 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
         engine.create("bound", loading.capped(declared, "loaded", "heavy", order.hex(), engine.dialect))
         engine.drop("heavy")
         engine.drop("loaded")
+    naming = secrets.token_bytes(32) if key is None else hmac.digest(key, b"versions" + facts, sha256)
     if key is None:
-        pin = hmac.digest(secrets.token_bytes(32), facts, sha256)
+        pin = hmac.digest(naming, facts, sha256)
     else:
         seal = hmac.digest(key, b"content" + facts, sha256)
         sums = _sums(engine.run(loading.fingerprint(declared, "bound", seal.hex(), engine.dialect)))
@@ -564,7 +601,7 @@ def _bind(offer: Offer, declared: Declaration, key: bytes | None) -> _Bound:
     rows = None if given is None else digest("rows", *map(str, given))
     asked = {named.name for named in declared.columns}
     left_out = {name: kind for name, kind in offer.kinds.items() if name not in asked}
-    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, _owner(), report=found)
+    return _Bound(declared, engine, pin.hex(), order.hex(), left_out, rows, _owner(), naming, report=found)
 
 
 def _owner() -> Owner:

@@ -113,7 +113,7 @@ def _cells_in_units(
         bars = _error_bars(Provenance(row.mechanism, asked.prepared, released))
         if bars:
             return [_cell(bar, bars) for bar in bars]
-    source = session._engine.source_at(session._source, answer.path, len(session._path))
+    source = session._engine.source_at(session._engine.data.source(row.sees), answer.path)
     value = Released(released, asked.prepared, source.update_grid, False).in_units()
     return [AnswerCell("", _text(value))]
 
