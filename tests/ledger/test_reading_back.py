@@ -72,6 +72,8 @@ RULES = [
     cp.Odometer.mixture("1e-6", tuned_for=1),
     cp.Odometer.stitched("1e-6", tuned_for=1),
     cp.Odometer.advanced("1e-6").within(cp.ApproxDP(3, "1e-6")),
+    cp.Filter.planned(cp.ApproxDP(3, "1e-6"), cp.PureDP("0.1")),
+    cp.Filter.planned(cp.ApproxDP(3, Fraction(1, PRIME)), [cp.PureDP(Fraction(1, 3)), cp.PureDP(Fraction(1, PRIME))]),
     cp.Slots([cp.PureDP("0.1")] * 3),
     cp.Slots([cp.PureDP(Fraction(1, PRIME)), cp.ApproxDP("0.1", "1e-9")]),
     cp.Parallel(3, each=cp.ApproxDP(1, "1e-9"), delta_total=Fraction(1, PRIME)),
