@@ -187,3 +187,13 @@ def test_a_session_says_how_many_more_would_fit_and_keeps_its_plan():
         assert session.would_admit(PureDP("0.1")) == 39
         assert session.loss.epsilon == Fraction(3, 10)
         session._engine.ledger.verify()
+
+
+def test_what_a_grant_left_unused_is_not_returned_to_a_planned_filter():
+    session = cp.Session(cp.Stream(bound=1), rule=Filter.planned(ApproxDP(3, "1e-6"), PureDP("0.1")))
+    granted = session.grant("ann", PureDP(1))
+    session.revoke(granted)
+    before = session.loss
+    with pytest.raises(NotCovered, match="PlannedRest is not a plain sum"):
+        session.recount(granted)
+    assert session.loss == before

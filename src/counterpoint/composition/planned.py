@@ -109,20 +109,20 @@ class PlannedRest(Accumulator, Value, frozen=True):
         """What RR(epsilon) leaves, by the first of the ways that pays for it."""
         planned = [_response(loss)[0] for loss, _ in self.free]
         if epsilon in planned:
-            return self._without(planned.index(epsilon), 1), left
+            return self._free_without(planned.index(epsilon), 1), left
         after = left_after(left, epsilon)
         if after is not None:
             return self.free, after
         larger = next((index for index, each in enumerate(planned) if each >= epsilon), None)
         if larger is not None:
-            return self._without(larger, 1), left
+            return self._free_without(larger, 1), left
         for index, each in reversed(list(enumerate(planned))):
             copies = exchange(self.free[index][1], each, epsilon)
             if copies is not None:
-                return self._without(index, copies), left
+                return self._free_without(index, copies), left
         return self.free, None
 
-    def _without(self, index: int, taken: int) -> Free:  # type: ignore[override]  # of planned launches, not of a charge
+    def _free_without(self, index: int, taken: int) -> Free:
         loss, copies = self.free[index]
         rest = ((loss, copies - taken),) if copies > taken else ()
         return (*self.free[:index], *rest, *self.free[index + 1 :])
