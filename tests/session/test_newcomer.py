@@ -420,7 +420,7 @@ QUESTIONS = {
         "CASE WHEN old THEN 1",
     ),
     "a mean of texts": (lambda s: s.ask(cp.mean("state"), epsilon=1), "count(by='state')"),
-    "a column as a condition": (lambda s: s.ask(cp.count("age"), epsilon=1), "no condition", "age IS NOT NULL"),
+    "a column as a condition": (lambda s: s.ask(cp.count("age"), epsilon=1), "not a condition", "age IS NOT NULL"),
     "an empty condition": (lambda s: s.ask(cp.count(""), epsilon=1), "leave it out"),
     "a date as SQL writes it": (lambda s: s.ask(cp.count("age > DATE '2020-12-31'"), epsilon=1), "written as a text"),
     "a chain of comparisons": (lambda s: s.ask(cp.count("18 <= age < 65"), epsilon=1), "age >= 18 AND age < 65"),
