@@ -3,6 +3,8 @@
 import re
 import shutil
 import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,6 +25,8 @@ from counterpoint.service.pages.session import works
 from counterpoint.service.registry import Registry
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
+
+UNTIL = (datetime.now(UTC) + timedelta(days=3)).isoformat()
 
 
 @pytest.fixture
@@ -408,3 +412,106 @@ def test_a_recovered_data_set_is_shown_with_its_recovery(tmp_path):
 
 def test_a_retirement_is_called_so():
     assert HistoryLine(1, "people", HistoryEntry("retirement", (), "its keys are destroyed")).words == "Retired"
+
+
+def reads(registry, name):
+    """Counts the entries and rows that are read of a data set from now on, by the statements of its store."""
+    store, counted = registry.data_set(name).session()._engine.ledger._store, Counter()
+    run = store._run
+
+    def counting(sql, parameters=()):
+        found = run(sql, parameters)
+        if "counterpoint_entry" in sql:
+            counted["entries"] += len(found)
+        elif "public_row" in sql:
+            counted["rows"] += len(found)
+        return found
+
+    store._run = counting
+    return counted
+
+
+@pytest.mark.parametrize("path", ["/", "/grants", "/sessions/people", "/history", "/sessions/people.0"])
+def test_a_page_that_is_loaded_again_reads_only_what_is_new(call, path):
+    """However many grants and asks there are: the history is followed, and only rows that have changed are read."""
+    handle = None
+    for number in range(40):
+        session = call.granted(to="ann" if number % 2 else "bob", epsilon="0.01")
+        handle = handle or call.launched(session, "bob", mechanism="Laplace", epsilon="0.001", asks=1000)
+    for _ in range(30):
+        call("bob", "POST", f"/v1/handles/{handle}/asks", COUNT)
+    carol = Browser(call, "carol")
+    first = carol.get(path)
+    counted = reads(call.registry, "people")
+    again = carol.get(path)
+    assert first.status_code == again.status_code == 200
+    assert counted["entries"] == 0 and counted["rows"] < 250, counted
+    call("bob", "POST", f"/v1/handles/{handle}/asks", COUNT)
+    assert carol.get(path).status_code == 200 and counted["entries"] <= 4
+
+
+def test_a_page_that_follows_a_session_shows_what_a_fresh_look_shows(call):
+    """Launches, asks, a halt, a refusal, parts, a reserve, a revocation and a recount come in between the looks."""
+    session = call.granted(epsilon=2)
+    ann, carol = Browser(call, "ann"), Browser(call, "carol")
+    whole = call.registry.data_set("people").session()
+    hers = whole.at((0,)).acting_as("ann")
+
+    def steps():
+        once = hers.launch(cp.Laplace("0.1", asks=1))
+        yield
+        once.ask(cp.count())
+        yield
+        with pytest.raises(cp.BudgetExceeded):
+            hers.launch(cp.Laplace(5))
+        yield
+        hers.ask(cp.histogram("state"), epsilon="0.2")
+        hers.partition("state", within=cp.PureDP("0.3"))["CA"].launch(cp.Laplace("0.1", asks=2)).ask(cp.count())
+        yield
+        bobs = hers.grant("bob", cp.PureDP("0.25"))
+        bobs.launch(cp.Laplace("0.05")).ask(cp.count())
+        yield
+        whole.revoke(whole.at((0,)))
+        whole.recount(whole.at((0,)))
+        yield
+
+    for _ in steps():
+        for who, path in ((ann, session), (carol, session), (carol, "people")):
+            for by in ("time", "order"):
+                followed = who.get(f"/sessions/{path}?by={by}").text
+                whole._engine.kept.clear()
+                fresh = who.get(f"/sessions/{path}?by={by}").text
+                assert without_ids(followed) == without_ids(fresh)
+    assert "recounted" in carol.get("/grants").text
+
+
+def without_ids(text):
+    """A page without the ids of its forms, which differ each time."""
+    return re.sub(r'name="once" value="\w+"', "", text)
+
+
+def test_many_grants_come_in_pages_are_counted_by_state_and_chosen(call):
+    for number in range(30):
+        call.granted(to="ann" if number % 3 else "bob", epsilon="0.05", until=UNTIL if number < 2 else None)
+    whole = call.registry.data_set("people").session()
+    for number in (5, 6):
+        whole.revoke(whole.at((number,)))
+    whole.recount(whole.at((5,)))
+    used = whole.at((7,)).acting_as("ann")
+    used.launch(cp.Laplace("0.05"))
+    carol = Browser(call, "carol")
+    page = carol.get("/grants").text
+    tallies = re.findall(r"<b>([\d,]+)</b>([^<]+)</a>", page)
+    assert [figure for figure, _ in tallies] == ["28", "2", "1", "2"]
+    assert tallies[3][1] == "ended, 1 revoked and not recounted"
+    assert "1 to 25 of 30" in page and 'id="amount"' not in page, "the form stands behind a link"
+    assert 'id="amount"' in carol.get("/grants?new=1").text and 'value="bob" selected' not in page
+    later = carol.get("/grants?start=26").text
+    assert "26 to 30 of 30" in later and ">people.29<" in later and ">people.0<" not in later
+    bobs = carol.get("/grants?who=b").text
+    assert "1 to 10 of 10" in bobs and "<strong>ann</strong>" not in bobs
+    assert "1 to 2 of 2" in carol.get("/grants?state=soon&order=soonest").text
+    assert re.findall(r">(people\.\d+)</a>", carol.get("/grants?state=short").text) == ["people.7"]
+    lines = carol.get("/grants.csv?state=ended").text.splitlines()
+    assert [line.split(",")[0] for line in lines] == ["session", "people.5", "people.6"]
+    assert [Browser(call, who).get("/grants.csv").status_code for who in ("ann", "olga", "paul")] == [403, 200, 403]

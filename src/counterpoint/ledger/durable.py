@@ -15,10 +15,9 @@ between is finished from its seed, on the pinned data.
 >>> ledger.close()
 """
 
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, Protocol
 
 from counterpoint.coins.keystream import fresh
@@ -33,7 +32,8 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import headers, verification
 from counterpoint.ledger import witness as sightings
-from counterpoint.ledger.chain import ANSWERED, HISTORY, VERSIONS, Disclosure, Grounds, Head, Signed, Signer, read_entry
+from counterpoint.ledger.chain import ANSWERED, VERSIONS, Disclosure, Entry, Grounds, Head, Signed, Signer, read_entry
+from counterpoint.ledger.followed_history import FollowedHistory
 from counterpoint.ledger.ledger import AnsweredAsk, Intent, Ledger, Settle, StepOutcome, StoredAnswer, VersionLine
 from counterpoint.ledger.location import release
 from counterpoint.ledger.sealed_rows import seen_row
@@ -83,6 +83,7 @@ class DurableLedger(Ledger):
         self._witness = witness
         self._reached = reached
         self._group: GroupCommit[Job] = GroupCommit(self._commit, store.lock)
+        self._history = FollowedHistory()
         self._closed = False
         self._witnessed = Head(0, b"")
         self._header: SessionHeader | None = None
@@ -182,6 +183,15 @@ class DurableLedger(Ledger):
             stored = store.row(self.name, path_text(path))
             return None if stored is None else seen_row(stored, self._sealer.keys)
 
+    def read_all(self, known: dict[Path, LaunchRecord | None]) -> None:
+        """Bring the rows at these paths up to date; only those are read whose version is another one."""
+        paths = {path_text(path): path for path in known}
+        with self._connection() as store:
+            versions = store.versions_at(self.name, list(paths))
+            changed = [text for text, path in paths.items() if _version(known[path]) != versions.get(text)]
+            for stored in store.rows_at(self.name, changed):
+                known[paths[stored.path]] = seen_row(stored, self._sealer.keys)
+
     def opened(self) -> tuple[Intent, ...]:
         """The intents that a crash has left open, as far as their seeds can be unsealed."""
         with self._connection() as store:
@@ -196,9 +206,8 @@ class DurableLedger(Ledger):
 
     def history(self) -> tuple[HistoryEntry, ...]:
         """What has been done or refused, in order."""
-        with self._connection() as store:
-            entries = (read_entry(data) for _, data in store.entries(self.name, 0))
-            return tuple(entry.fact for entry in entries if entry.kind in HISTORY)
+        with self._connection():
+            return tuple(self._history.follow(self._entries_after))
 
     def find(self, request: str) -> Intent | StoredAnswer | None:
         """What is on record under an id."""
@@ -221,10 +230,15 @@ class DurableLedger(Ledger):
         With `request`, the one with this id, if it is one of them.
         """
         with self._connection() as store:
-            entries = (read_entry(data) for _, data in store.entries(self.name, 0))
-            here = len(path)
-            own = (one for one in entries if one.kind in ANSWERED and one.who == who and one.path[:here] == path)
-            asks = deque((one for one in own if request in (None, one.request)), most)
+            if request is None:
+                self._history.follow(self._entries_after)
+                numbers = list(islice(self._history.answered(path, who), most))[::-1]
+            else:
+                stored = store.request(self.name, request)
+                numbers = [] if stored is None else [stored.entry]
+            data = [store.entry(self.name, number) for number in numbers]
+            asks = [ask for ask in (read_entry(one) for one in data if one is not None) if _is_of(ask, path, who)]
+            asks = [ask for ask in asks if request in (None, ask.request)]
             with self._one_moment(store) as records:
                 found = [(ask, records.find(ask.request)) for ask in asks]
             return [
@@ -405,3 +419,12 @@ def unrecognisable() -> DataChanged:
 def _together(lookups: list[Lookups]) -> Lookups:
     """What a batch of jobs reads."""
     return lookups[0] if len(lookups) == 1 else Lookups(*(tuple(chain(*keys)) for keys in zip(*lookups, strict=True)))
+
+
+def _is_of(entry: Entry, path: Path, who: str) -> bool:
+    """Whether an entry is an ask of this principal at or below a path."""
+    return entry.kind in ANSWERED and entry.who == who and entry.path[: len(path)] == path
+
+
+def _version(row: LaunchRecord | None) -> int | None:
+    return None if row is None else row.version

@@ -313,6 +313,11 @@ class Ledger:
     def read(self, path: Path) -> LaunchRecord | None:
         """The row at a path."""
 
+    def read_all(self, known: dict[Path, LaunchRecord | None]) -> None:
+        """Bring the rows at these paths up to date; None stands for one that is not known, or not there."""
+        for path in known:
+            known[path] = self.read(path)
+
     @abstractmethod
     def opened(self) -> tuple[Intent, ...]:
         """The intents that have not been settled, in the order in which they were made."""

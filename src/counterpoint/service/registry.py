@@ -33,10 +33,11 @@ from counterpoint.errors import (
 from counterpoint.ledger import admin
 from counterpoint.ledger.chain import Head
 from counterpoint.ledger.location import Durable, hold, release
-from counterpoint.ledger.state import Grant, Path, granted
+from counterpoint.ledger.state import Grant, LaunchRecord, Path, granted
 from counterpoint.queries.source import Source
 from counterpoint.service.identity import Identity, Principal, Role
 from counterpoint.service.outages import Outage
+from counterpoint.session.given_away import GivenAway
 from counterpoint.session.handle import Handle
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
@@ -152,11 +153,19 @@ def _ask_twice(ask: Callable[[], object]) -> None:
 
 
 class GrantedSession(NamedTuple):
-    """A session that was granted."""
+    """A session that was granted out of the budget of a whole one, and its row as it was read."""
 
     id: SessionId
     grant: Grant
-    session: Session
+    row: LaunchRecord
+    whole: Session
+
+    @property
+    def session(self) -> Session:
+        """The session itself."""
+        found = self.whole.at(self.id.path)
+        assert isinstance(found, Session)
+        return found
 
 
 class Verification(NamedTuple):
@@ -364,11 +373,10 @@ class Registry:
     def granted(self, name: str) -> Iterator[GrantedSession]:
         """The sessions that were granted out of a data set's budget, in order."""
         whole = self.data_set(name).session()
-        for session in whole.given:
-            row = whole._engine.ledger.read(session._path)
-            found = None if row is None else granted(row)
-            if isinstance(session, Session) and found is not None:
-                yield GrantedSession(SessionId(name, session._path), found, session)
+        for path, row in GivenAway.of(whole).rows().items():
+            found = granted(row)
+            if found is not None:
+                yield GrantedSession(SessionId(name, path), found, row, whole)
 
     def reached(self, who: Principal, text: str) -> Session | Handle | Partition:
         """The session, handle or partition with this id, for a principal who may work there.

@@ -19,6 +19,7 @@ same however many there are.
 import threading
 from contextlib import suppress
 from copy import copy
+from typing import Any
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Plain
@@ -77,6 +78,8 @@ class Engine:
         self._looked_at: set[Path] = set()
         self._last: dict[Path, tuple[Concurrent, SessionState]] = {}
         self._acting = UNNAMED
+        self.kept: dict[object, Any] = {}
+        """What readers keep of this ledger from one look to the next, each under a key of its own."""
         self.most_launches: int | None = None
         """How many launches each session may have, if a service has set a limit."""
 

@@ -20,18 +20,18 @@ loss       ▃▃
 'PureDP(0.25), of which PureDP(0) is used; the rest stays reserved'
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
-from itertools import accumulate
 from math import isfinite
 from string import ascii_lowercase
 from typing import TYPE_CHECKING
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
+from counterpoint.composition.rule import Rule
 from counterpoint.display.timeline import Lane, LossAxis, Mark, Step, Timeline, TimelineEvent, count
 from counterpoint.errors import InvalidParameter, LedgerError, NotCovered, shown
 from counterpoint.ledger.state import Faulty, HistoryEntry, LaunchRecord, Path, SessionState, granted
@@ -40,6 +40,7 @@ from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import format_number
+from counterpoint.privacy.relations.relation import Relation
 from counterpoint.session.runner import part_key
 from counterpoint.session.scope import launched_at
 
@@ -58,9 +59,7 @@ def timeline_of(
 
     What `shows` leaves out is everything below a path: a reserve is then a lane without what happened in it.
     """
-    if by not in ("order", "time"):
-        raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
-    return _Reading(session).timeline(by, shows)
+    return TimelineReading(session, shows).timeline(by)
 
 
 @dataclass
@@ -73,14 +72,27 @@ class _Line:
     by: str | None
     row: LaunchRecord | None
     start: int
+    order: tuple[int, ...] = ()
+    """Inner lanes stand below the one that paid for them."""
     asks: list[Mark] = field(default_factory=list)
     refusals: list[Mark] = field(default_factory=list)
+    lane: Lane | None = None
+    """How it is shown; None if something happened in it since."""
 
 
-class _Reading:
-    """Reads a history once, event by event."""
+class TimelineReading:
+    """Reads a history event by event: all of it once, and then what is new.
 
-    def __init__(self, session: "Session") -> None:
+    A reading that is kept costs as much as there is news, however long the session is.
+    """
+
+    def __init__(self, session: "Session", shows: Callable[[HistoryEntry], bool] = lambda fact: True) -> None:
+        self._shows = shows
+        self._seen = 0
+        self._events: list[TimelineEvent] = []
+        self._times = _Apart()
+        self._changed: set[Path] = set()
+        """The lanes whose rows may have changed since they were read."""
         self._engine = session._engine
         self._path = session._path
         self._rule = session.rule.chosen  # which admitted what is on record, also if it is spent since
@@ -96,15 +108,42 @@ class _Reading:
         self._steps: list[Step] = []
         self._refusals: list[Mark] = []
 
-    def timeline(self, by: str, shows: Callable[[HistoryEntry], bool]) -> Timeline:
-        """All that is shown of it."""
-        here = len(self._path)
-        facts = [
-            fact
-            for fact in self._engine.ledger.history()
-            if fact.kind == "recovery" or (fact.path[:here] == self._path and shows(fact))
-        ]
-        known: dict[str, Callable[[int, HistoryEntry], TimelineEvent]] = {
+    @property
+    def events(self) -> int:
+        """How many events were read."""
+        return len(self._events)
+
+    def timeline(self, by: str = "order") -> Timeline:
+        """All that is shown of the session, as it is now; by order, or by time."""
+        if by not in ("order", "time"):
+            raise InvalidParameter(f"a session is drawn by='order' or by='time', not by={shown(by)}")
+        self._follow()
+        lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=lambda line: line.order))
+        name = f"{self._engine.ledger.name}{' (made-up rows)' if self._made_up else ''}"
+        times = self._times.placed() if by == "time" else ()
+        steps, refusals = tuple(self._steps), tuple(self._refusals)
+        return Timeline(name, self._read.budget, tuple(self._events), steps, refusals, lanes, times)
+
+    def _follow(self) -> None:
+        """Read what is new. Rows are read after the history and after what is open: so they are no older than it."""
+        here, known = len(self._path), self._known
+        facts = self._engine.ledger.history()
+        waiting = {intent.path for intent in self._engine.ledger.opened()}
+        self._rows.clear()
+        for fact in facts[self._seen :]:
+            inside = fact.kind == "recovery" or (fact.path[:here] == self._path and self._shows(fact))
+            if inside and fact.kind in known:
+                self._events.append(known[fact.kind](len(self._events) + 1, fact))
+                self._times.add(fact.at)
+        self._seen = len(facts)
+        for path in self._changed:
+            line = self._lines[path]
+            line.row, line.lane = self._row(path), None
+        self._changed &= waiting
+
+    @property
+    def _known(self) -> dict[str, Callable[[int, HistoryEntry], TimelineEvent]]:
+        return {
             "launch": self._launch,
             "delegation": self._launch,
             "ask": self._ask,
@@ -114,13 +153,6 @@ class _Reading:
             "recount": self._recount,
             "recovery": self._recovery,
         }
-        drawn = [fact for fact in facts if fact.kind in known]
-        events = [known[fact.kind](at, fact) for at, fact in enumerate(drawn, 1)]
-        times = _apart([fact.at for fact in drawn]) if by == "time" else ()
-        lanes = tuple(self._lane(line) for line in sorted(self._lines.values(), key=self._order))
-        name = f"{self._engine.ledger.name}{' (made-up rows)' if self._made_up else ''}"
-        steps, refusals = tuple(self._steps), tuple(self._refusals)
-        return Timeline(name, self._read.budget, tuple(events), steps, refusals, lanes, times)
 
     def _launch(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         """A launch charges the session at its path; its child has the next number there, or is a part."""
@@ -134,6 +166,8 @@ class _Reading:
         mechanism, by = launched_at(self._engine, child) if started is None else (started.mechanism, started.by)
         line = _Line(child, self._number(child), mechanism, by, started, at)
         self._lines[child] = self._newest = line
+        line.order = self._order(line)
+        self._changed.add(child)
         reserve = fact.kind == "delegation"
         says = self._reserved(line) if reserve else fact.what
         if fact.path == self._path:
@@ -157,9 +191,10 @@ class _Reading:
         """The level falls to what a revoked grant has used of its reserve."""
         number = int(fact.what.removeprefix("child ").partition(":")[0])
         line = self._lines[(*fact.path, number)]
-        if fact.path == self._path and line.row is not None:
+        row = self._row(line.path)
+        if fact.path == self._path and row is not None:
             before = self._steps[-1].after
-            self._account = self._recounted(line.row, line.path)
+            self._account = self._recounted(row, line.path)
             after = self._read(self._rule.loss(self._account))
             self._steps.append(Step(at, before, after, line.number, f"event {at}: {fact.what}", True))
         return TimelineEvent("recount", line.number, fact.what)
@@ -180,6 +215,7 @@ class _Reading:
     def _ask(self, at: int, fact: HistoryEntry) -> TimelineEvent:
         line = self._lines[fact.path]
         line.asks.append(Mark(at, f"event {at}: asked {fact.what}".rstrip()))
+        self._changed.add(fact.path)
         return TimelineEvent("ask", line.number, fact.what)
 
     def _question(self, at: int, fact: HistoryEntry) -> TimelineEvent:
@@ -192,7 +228,11 @@ class _Reading:
         """A launch that was refused, in this session or in one that it gave a budget to."""
         mark = Mark(at, f"event {at}: {fact.what}; nothing was charged")
         line = self._around(fact.path)
-        (self._refusals if line is None else line.refusals).append(mark)
+        if line is None:
+            self._refusals.append(mark)
+        else:
+            line.refusals.append(mark)
+            line.lane = None
         return TimelineEvent("refused", "" if line is None else line.number, fact.what)
 
     def _around(self, path: Path) -> _Line | None:
@@ -215,12 +255,17 @@ class _Reading:
         return tuple(self._lines[end].start for end in ends if end in self._lines)
 
     def _lane(self, line: _Line) -> Lane:
+        if line.lane is None:
+            line.lane = self._drawn(line)
+        return line.lane
+
+    def _drawn(self, line: _Line) -> Lane:
         """The lane, now that all of it is known. Where it halted is its last ask."""
         mechanism, asked = line.mechanism, count(len(line.asks), "ask")
         cost, kind, depth = (
             self._read.spelled(mechanism.claim.loss),
             type(mechanism).__name__,
-            len(self._order(line)) - 1,
+            len(line.order) - 1,
         )
         asks, refusals = tuple(line.asks), tuple(line.refusals)
         if isinstance(mechanism, Concurrent):
@@ -244,19 +289,36 @@ def _over(row: LaunchRecord | None) -> bool:
     return row is not None and (row.state is None or isinstance(row.state, Faulty))
 
 
-def _apart(times: Sequence[int]) -> tuple[float, ...]:
-    """The same times in whole seconds; events of one second stand side by side in it. A clock that was set back stops.
+class _Apart:
+    """Times in whole seconds, of which those of one second stand side by side in it. A clock that was set back stops.
 
-    >>> _apart([10, 10, 12, 11])
+    >>> times = _Apart()
+    >>> for at in (10, 10, 12, 11):
+    ...     times.add(at)
+    >>> times.placed()
     (10.0, 10.5, 12.0, 12.5)
     """
-    forward = list(accumulate(times, max))
-    together, placed = Counter(forward), Counter[int]()
-    found = []
-    for time in forward:
-        found.append(time + placed[time] / together[time])
-        placed[time] += 1
-    return tuple(found)
+
+    def __init__(self) -> None:
+        self._before: list[float] = []
+        """Those of earlier seconds."""
+        self._second = 0
+        self._together = 0
+        """How many there are in this second."""
+
+    def add(self, at: int) -> None:
+        """One time more."""
+        if at > self._second:
+            self._before += self._now()
+            self._second, self._together = at, 0
+        self._together += 1
+
+    def placed(self) -> tuple[float, ...]:
+        """All of them, where they stand."""
+        return (*self._before, *self._now())
+
+    def _now(self) -> list[float]:
+        return [self._second + number / self._together for number in range(self._together)]
 
 
 def _letters(number: int) -> str:
@@ -290,10 +352,14 @@ class Gauge:
 
 def gauge_of(session: "Session") -> Gauge:
     """How the loss of a session is drawn: in the measure of its budget, if that is one of numbers."""
-    loss = session.loss
+    return gauge_of_rule(session.rule, session.loss, session._source.relation)
+
+
+def gauge_of_rule(rule: Rule, loss: Loss, relation: Relation) -> Gauge:
+    """How a loss is drawn that this rule admitted, on data with this relation."""
     kind = type(loss) if loss.amounts else None
     try:
-        bound = session.rule.bound(session._source.relation)
+        bound = rule.bound(relation)
     except NotCovered:  # an odometer promises nothing beforehand
         return Gauge(kind, LossAxis(loss.letters[0], None, "no budget: the loss is counted"))
     if type(bound) is kind:

@@ -10,7 +10,7 @@ changes in the set; nothing is written before all of them are worked out, so a r
 
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from hashlib import sha256
 from itertools import islice
@@ -81,6 +81,12 @@ class Store(Protocol):
 
     def row(self, name: str, path: str) -> StoredRow | None:
         """One row."""
+
+    def rows_at(self, name: str, paths: Sequence[str]) -> Iterator[StoredRow]:
+        """The rows at these paths that there are."""
+
+    def versions_at(self, name: str, paths: Sequence[str]) -> dict[str, int]:
+        """The versions of the rows at these paths that there are."""
 
     def rows(self, name: str) -> Iterator[StoredRow]:
         """All rows."""

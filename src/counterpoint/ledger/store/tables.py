@@ -250,6 +250,20 @@ class Tables(PrincipalTables, Store):
         found = self._run(f"{self._ROW} AND path = ?", (name, path))
         return read_record(StoredRow, found[0]) if found else None
 
+    def rows_at(self, name: str, paths: Sequence[str]) -> Iterator[StoredRow]:
+        """The rows at these paths that there are."""
+        for found in self._several(self._ROW, name, paths):
+            yield read_record(StoredRow, found)
+
+    def versions_at(self, name: str, paths: Sequence[str]) -> dict[str, int]:
+        """The versions of the rows at these paths that there are."""
+        return dict(read_record(_Version, found) for found in self._several(self._VERSION, name, paths))
+
+    def _several(self, sql: str, name: str, paths: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        for start in range(0, len(paths), BATCH):
+            some = tuple(paths[start : start + BATCH])
+            yield from self._run(f"{sql} AND path {self._AMONG}", (name, self._listed(some)))
+
     def rows(self, name: str) -> Iterator[StoredRow]:
         """All rows, by path."""
         after = ""

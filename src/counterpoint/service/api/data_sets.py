@@ -88,7 +88,7 @@ def reported(registry: TheRegistry, name: InPath) -> Json:
 def granted(registry: TheRegistry, name: InPath, after: After = 0, limit: Limit = PAGE) -> Response[list[Json]]:
     """Every grant, with how much of it is used, in pages; `Link` names the next."""
     grants = list(registry.granted(name))
-    page = [grant_json(*one) for one in grants[after : after + limit]]
+    page = [grant_json(one.id, one.grant, one.session) for one in grants[after : after + limit]]
     return page_of(f"/v1/data-sets/{name}/grants", page, len(grants), after, limit)
 
 

@@ -15,8 +15,10 @@ A key is sent once, in the body of a form; from then on the browser has a cookie
 | how many rows a table has | no | no | no | no |
 """
 
+import threading
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Annotated, Any, TypeAlias
 
@@ -41,7 +43,7 @@ from counterpoint.service.limits import send_problem
 from counterpoint.service.pages.render import elsewhere, page, set_cookie
 from counterpoint.service.registry import GrantedSession, Registry
 from counterpoint.session.session import Session
-from counterpoint.session.timeline import timeline_of
+from counterpoint.session.timeline import TimelineReading
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.wire.problems import SessionId, unknown
 
@@ -192,8 +194,42 @@ def visible_history(session: Session, who: Principal) -> list[HistoryEntry]:
 
 def visible_timeline(session: Session, who: Principal, by: str = "order") -> Timeline:
     """The timeline of a session, as far as a principal may see it."""
-    timeline = timeline_of(session, by, shown_facts(session, who))
+    kept = session._engine.kept.setdefault(_KeptReadings, _KeptReadings())
+    timeline = kept.timeline(session, who, by)
     return _without_halts(timeline) if who.role is Role.AUDITOR else timeline
+
+
+class _KeptReadings:
+    """The sessions that were looked at last, each as one kind of reader sees it: of those, only what is new is read."""
+
+    def __init__(self) -> None:
+        self._guard = threading.Lock()
+        self._kept: OrderedDict[tuple[Path, str], _KeptReading] = OrderedDict()
+
+    def timeline(self, session: Session, who: Principal, by: str) -> Timeline:
+        """The timeline for this reader."""
+        seen_by = (session._path, "" if who.role in OVERSEERS else who.name)
+        with self._guard:
+            found = self._kept.get(seen_by)
+            if found is None:
+                self._kept[seen_by] = found = _KeptReading(TimelineReading(session, shown_facts(session, who)))
+            self._kept.move_to_end(seen_by)
+        with found.lock:
+            timeline = found.reading.timeline(by)
+        with self._guard:
+            while len(self._kept) > MOST_KEPT or sum(one.reading.events for one in self._kept.values()) > MOST_EVENTS:
+                self._kept.popitem(last=False)
+        return timeline
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptReading:
+    reading: TimelineReading
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+
+MOST_KEPT, MOST_EVENTS = 16, 400_000
+"""How many readings of a ledger are kept, and with how many events in all."""
 
 
 def _without_halts(timeline: Timeline) -> Timeline:

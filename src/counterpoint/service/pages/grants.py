@@ -4,24 +4,29 @@ Before a revocation the page says what stops and what stays charged. Recounting 
 where a theorem allows it (theory, Returning); elsewhere the page says why not.
 """
 
+import csv
+import io
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from urllib.parse import urlencode
 
 from litestar import Request, Response, get, post
 
 from counterpoint.errors import CounterpointError, InvalidParameter, LedgerError
-from counterpoint.ledger.state import Grant, HistoryEntry
+from counterpoint.ledger.state import Path
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
 from counterpoint.service.identity import Principal, Role, SignedIn
 from counterpoint.service.pages.access import OVERSEERS, By, Form, visible_grants, visible_timeline
-from counterpoint.service.pages.render import elsewhere, page
+from counterpoint.service.pages.render import download, elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of, plain_meter_of
 from counterpoint.service.pages.words import ahead, day, figure, whole_number
 from counterpoint.service.registry import GrantedSession, Registry, later
+from counterpoint.session.given_away import used_share
 from counterpoint.wire.problems import unknown
 from counterpoint.wire.requests import MECHANISMS, decode_loss, named
 
@@ -34,8 +39,21 @@ MEASURES = {
 """What a form grants in, and the numbers that it takes: an amount, and a delta."""
 
 
-LINES = 100
+LINES = 25
 """How many grants a page lists."""
+FEW = 12
+"""Up to how many grants the form for a new one stands beside them, and no filters above."""
+_SOON = 7 * 86_400
+STATES = {
+    "": "all",
+    "standing": "standing",
+    "soon": "ending within 7 days",
+    "short": "with less than 5 % left",
+    "ended": "ended",
+    "open": "ended, not recounted",
+}
+"""What can be chosen by state, and its words."""
+_ORDERS = {"": "granted first", "soonest": "ends soonest", "newest": "granted last"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +71,107 @@ class GrantLine:
     revoked: bool
 
 
+@dataclass(frozen=True, slots=True)
+class GrantFacts:
+    """A grant with what it is chosen by; its session is looked at only if it is listed."""
+
+    given: GrantedSession
+    recounted: bool
+    divided: bool
+    """Whether it has given away parts of its budget."""
+    now: float
+
+    @property
+    def standing(self) -> bool:
+        """Whether it was not revoked and has not expired."""
+        grant = self.given.grant
+        return not grant.revoked and (grant.until is None or self.now < grant.until)
+
+    @property
+    def ends_soon(self) -> bool:
+        """Whether it ends within a week."""
+        until = self.given.grant.until
+        return self.standing and until is not None and until - self.now < _SOON
+
+    @property
+    def is_short(self) -> bool:
+        """Whether less than a twentieth of it is left."""
+        return self.standing and used_share(self.given.row) > 1 - 1 / 20
+
+    def is_in(self, state: str) -> bool:
+        """Whether it is in one of the `STATES`."""
+        if state == "open":
+            return self.given.grant.revoked and not self.recounted
+        chosen = {"standing": self.standing, "soon": self.ends_soon, "ended": not self.standing}
+        return self.is_short if state == "short" else chosen.get(state, True)
+
+
+@dataclass(frozen=True, slots=True)
+class GrantFilters:
+    """What the reader chose; it has an address."""
+
+    who: str = ""
+    data_set: str = ""
+    state: str = ""
+    order: str = ""
+
+    @classmethod
+    def read(cls, query: Mapping[str, str]) -> "GrantFilters":
+        """The filters in an address; what is not known is left out."""
+        state, order = query.get("state", ""), query.get("order", "")
+        known = (state if state in STATES else "", order if order in _ORDERS else "")
+        return cls(query.get("who", ""), query.get("data", ""), *known)
+
+    def chosen(self, grants: Sequence[GrantFacts]) -> list[GrantFacts]:
+        """The grants that are shown, in their order."""
+        found = [
+            one
+            for one in grants
+            if one.given.grant.to.lower().startswith(self.who.lower())
+            and self.data_set in ("", one.given.id.data_set)
+            and one.is_in(self.state)
+        ]
+        if self.order == "newest":
+            return found[::-1]
+        if self.order == "soonest":
+            found.sort(key=lambda one: one.given.grant.until or float("inf"))
+        return found
+
+    def address(self, **changes: object) -> str:
+        """The same view, changed."""
+        said = {"who": self.who, "data": self.data_set, "state": self.state, "order": self.order, **changes}
+        chosen = {key: value for key, value in said.items() if value}
+        return f"/grants?{urlencode(chosen)}" if chosen else "/grants"
+
+
 @get("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
 def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
-    """All grants, in pages from `?start=` on; with `?revoke=`, what revoking that one would mean."""
-    start = max(1, whole_number(request.query_params.get("start", ""), 1))
-    return _page(registry, by, asked=request.query_params.get("revoke"), start=start)
+    """The chosen grants, in pages from `?start=` on; with `?revoke=`, what revoking that one would mean."""
+    query = request.query_params
+    start = max(1, whole_number(query.get("start", ""), 1))
+    form = {"to": query["to"]} if query.get("to") else None
+    opened = "new" in query or form is not None
+    return _page(
+        registry, by, filters=GrantFilters.read(query), asked=query.get("revoke"), start=start, form=form, opened=opened
+    )
+
+
+@get("/grants.csv", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
+def as_csv(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
+    """The chosen grants, as a file for a spreadsheet."""
+    chosen = GrantFilters.read(request.query_params).chosen(_facts(registry, by.who, time.time()))
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(("session", "who", "used of it", "budget", "may launch", "until (UTC)", "state"))
+    for one in chosen:
+        grant, mechanism = one.given.grant, one.given.row.mechanism
+        assert isinstance(mechanism, Concurrent)
+        until = "" if grant.until is None else datetime.fromtimestamp(grant.until, UTC).isoformat()
+        budget = repr(mechanism.claim.loss)
+        kinds = "all" if grant.mechanisms is None else " ".join(grant.mechanisms)
+        share = f"{100 * used_share(one.given.row):.3g}%"
+        table.writerow((one.given.id, grant.to, share, budget, kinds, until, _state(one)[1]))
+    return download(text.getvalue(), "grants.csv", "text/csv; charset=utf-8")
 
 
 @post("/grants", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
@@ -109,53 +223,88 @@ def _page(
     registry: Registry,
     by: SignedIn,
     *,
+    filters: GrantFilters = GrantFilters(),
     start: int = 1,
     asked: str | None = None,
     refused: PageRefusal | None = None,
     form: dict[str, str] | None = None,
+    opened: bool = False,
     status: int = 200,
 ) -> Response[Any]:
-    now = time.time()
-    grants = [given for name in registry.names for given in visible_grants(registry, by.who, name)]
-    chosen = [given for given in grants if str(given.id) == asked]
-    listed = chosen or grants[start - 1 : start - 1 + LINES]
-    facts = {name: registry.data_set(name).session().history for name in {given.id.data_set for given in listed}}
-    lines = [_line(given, by.who, now, facts[given.id.data_set]) for given in listed]
+    grants = _facts(registry, by.who, time.time())
+    chosen = filters.chosen(grants)
+    revoked = [one for one in grants if str(one.given.id) == asked]
+    listed = revoked or chosen[start - 1 : start - 1 + LINES]
     analysts = [one.name for one in registry.identity.principals() if one.role == Role.ANALYST and one.ended is None]
-    data_sets = [(name, _left(registry, name)) for name in registry.names]
     return page(
         "grants",
         by,
         here="/grants",
         status=status,
-        lines=lines,
-        earlier=max(1, start - LINES) if start > 1 and not chosen else None,
-        later=start + LINES if start - 1 + LINES < len(grants) and not chosen else None,
+        lines=[_line(one, by.who) for one in listed],
+        earlier=filters.address(start=max(1, start - LINES)) if start > 1 and not revoked else None,
+        later=filters.address(start=start + LINES) if start - 1 + LINES < len(chosen) and not revoked else None,
+        tallies=_tallies(grants, filters) if len(grants) > FEW else (),
+        csv=filters.address().replace("/grants", "/grants.csv", 1),
         number=len(grants),
+        found=len(chosen),
         start=start,
+        filters=filters,
+        states=STATES,
+        orders=_ORDERS,
         asked=asked,
         refused=refused,
         form=form or {},
+        opened=opened or refused is not None or len(grants) <= FEW,
         analysts=analysts,
-        data_sets=data_sets,
+        data_sets=[(name, _left(registry, name)) for name in registry.names],
         measures=tuple(MEASURES),
         mechanisms=MECHANISMS,
     )
 
 
-def _line(given: GrantedSession, who: Principal, now: float, facts: Sequence[HistoryEntry]) -> GrantLine:
-    """A grant, by the history of its data set; only one that has reserved something needs its timeline."""
-    grant, path = given.grant, given.id.path
-    recounts = (fact for fact in facts if fact.kind == "recount" and fact.path == path[:-1])
-    is_recounted = any(fact.what.split()[1].rstrip(":") == str(path[-1]) for fact in recounts)
-    mark, state = ("end", "recounted") if is_recounted else _state(grant, now)
-    reserved = any(fact.kind == "delegation" and fact.path == path for fact in facts)
-    meter = meter_of(given.session, visible_timeline(given.session, who)) if reserved else plain_meter_of(given.session)
+def _facts(registry: Registry, who: Principal, now: float) -> list[GrantFacts]:
+    """All grants that a principal sees; the history of each data set is looked through once."""
+    found = []
+    for name in registry.names:
+        recounted: set[Path] = set()
+        divided: set[Path] = set()
+        for fact in registry.data_set(name).session()._engine.ledger.history():
+            if fact.kind == "delegation":
+                divided.add(fact.path)
+            elif fact.kind == "recount":
+                recounted.add((*fact.path, int(fact.what.split()[1].rstrip(":"))))
+        for given in visible_grants(registry, who, name):
+            path = given.id.path
+            found.append(GrantFacts(given, path in recounted, path in divided, now))
+    return found
+
+
+def _tallies(grants: Sequence[GrantFacts], filters: GrantFilters) -> list[tuple[str, str, str, bool]]:
+    """How many grants are in a state, in figures and words, the address that shows them, and whether it is this one."""
+    unrecounted = sum(one.is_in("open") for one in grants)
+    words = {
+        "standing": "standing",
+        "soon": "end within 7 days",
+        "short": "have less than 5 % left",
+        "ended": f"ended, {unrecounted:,} revoked and not recounted" if unrecounted else "ended",
+    }
+    return [
+        (f"{sum(one.is_in(state) for one in grants):,}", says, filters.address(state=state), filters.state == state)
+        for state, says in words.items()
+    ]
+
+
+def _line(one: GrantFacts, who: Principal) -> GrantLine:
+    """A grant as it is listed; only one that has given parts away needs its timeline."""
+    given, grant = one.given, one.given.grant
+    session = given.session
+    mark, state = _state(one)
     return GrantLine(
         str(given.id),
         given.id.data_set,
         grant.to,
-        meter,
+        meter_of(session, visible_timeline(session, who)) if one.divided else plain_meter_of(session),
         "all" if grant.mechanisms is None else ", ".join(grant.mechanisms),
         "no end" if grant.until is None else day(grant.until),
         mark,
@@ -164,14 +313,15 @@ def _line(given: GrantedSession, who: Principal, now: float, facts: Sequence[His
     )
 
 
-def _state(grant: Grant, now: float) -> tuple[str, str]:
+def _state(one: GrantFacts) -> tuple[str, str]:
+    grant = one.given.grant
     if grant.revoked:
-        return "end", "revoked"
+        return "end", "recounted" if one.recounted else "revoked"
     if grant.until is None:
         return "on", "active"
-    if now >= grant.until:
+    if not one.standing:
         return "end", "expired"
-    return ("stop", f"ends {ahead(grant.until, now)}") if grant.until - now < 7 * 86_400 else ("on", "active")
+    return ("stop", f"ends {ahead(grant.until, one.now)}") if one.ends_soon else ("on", "active")
 
 
 def _left(registry: Registry, name: str) -> str:

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from itertools import groupby
-from typing import Any
+from operator import itemgetter
+from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from litestar import Request, Response, get
@@ -46,6 +47,8 @@ KINDS = {
 }
 """What can be chosen, and its words."""
 _SAME = {"refusal": "refused", "denial": "refused"}
+_KINDS_OF = {kind: kind for kind in KINDS if kind not in ("refused", "other")} | _SAME
+"""By which kind a line of each kind on record is chosen; lines of no other kind are chosen as "other"."""
 _WORDS = {
     "launch": "Launch",
     "ask": "Ask",
@@ -104,6 +107,10 @@ class HistoryLine:
         return (self.data_set, self.fact.path, self.fact.who, self.kind, alone, self.fact.at // 86_400)
 
 
+_Found: TypeAlias = tuple[int, int, str, HistoryEntry]
+"""A line that was chosen: when, its number, its data set, and what it says."""
+
+
 @dataclass(frozen=True, slots=True)
 class HistoryFilters:
     """The filters that the reader chose."""
@@ -115,17 +122,23 @@ class HistoryFilters:
     last: str
     contains: str
 
-    def chooses(self, line: HistoryLine) -> bool:
-        """Whether a line is shown."""
-        day = datetime.fromtimestamp(line.fact.at, UTC).strftime("%Y-%m-%d") if line.fact.at else ""
-        return (
-            self.data_set in ("", line.data_set)
-            and self.who in ("", line.fact.who)
-            and (not self.kinds or line.kind in self.kinds)
-            and (not self.first or self.first <= day)
-            and (not self.last or "" < day <= self.last)
-            and self.contains.lower() in line.fact.what.lower()
-        )
+    def choose(self, name: str, facts: Sequence[HistoryEntry]) -> Iterator[_Found]:
+        """The lines of a data set that are shown. What was not chosen by is not looked at: there may be many lines."""
+        if self.data_set not in ("", name):
+            return
+        first, end = _seconds(self.first, 0), _seconds(self.last, 1)
+        kinds = {kind for kind in _KINDS_OF if _KINDS_OF[kind] in self.kinds} if self.kinds else None
+        others = "other" in self.kinds
+        contains = self.contains.lower()
+        for number, fact in enumerate(facts, 1):
+            if kinds is not None and fact.kind not in kinds and not (others and fact.kind not in _KINDS_OF):
+                continue
+            if self.who and fact.who != self.who:
+                continue
+            if (first is not None and fact.at < first) or (end is not None and not 0 < fact.at < end):
+                continue
+            if not contains or contains in fact.what.lower():
+                yield fact.at, number, name, fact
 
     def address(self, start: int) -> str:
         """The same view from a line on."""
@@ -153,9 +166,11 @@ def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Resp
     data, who, first, last, contains = (query.get(key, "") for key in ("data", "who", "from", "to", "q"))
     filters = HistoryFilters(data, who, kinds, first, last, contains)
     start = whole_number(query.get("start", "0"), 0)
-    everything = list(_lines(registry, by.who))
-    chosen = sorted(filter(filters.chooses, everything), key=lambda line: (line.fact.at, line.number), reverse=True)
-    shown = _with_left(registry, by.who, chosen[start : start + PAGE])
+    everything = [(name, visible_history(session, by.who)) for name, session in _sessions(registry, by.who)]
+    chosen = [found for name, facts in everything for found in filters.choose(name, facts)]
+    chosen.sort(key=itemgetter(0, 1), reverse=True)
+    lines = [HistoryLine(number, name, fact) for _, number, name, fact in chosen[start : start + PAGE]]
+    shown = _with_left(registry, by.who, lines)
     return page(
         "history",
         by,
@@ -163,8 +178,8 @@ def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Resp
         runs=[list(run) for _, run in groupby(shown, key=lambda line: line.run)],
         filters=filters,
         kinds=KINDS,
-        data_sets=sorted({line.data_set for line in everything}),
-        people=sorted({line.fact.who for line in everything if line.fact.who}),
+        data_sets=sorted({name for name, facts in everything if facts}),
+        people=sorted({fact.who for _, facts in everything for fact in facts if fact.who}),
         strip=_strip(filters, chosen, start, len(shown)),
         records=registry.names if by.who.role in OVERSEERS else (),
         start=start,
@@ -175,19 +190,19 @@ def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Resp
     )
 
 
-def _strip(filters: HistoryFilters, lines: Sequence[HistoryLine], start: int, shown: int) -> Markup | None:
+def _strip(filters: HistoryFilters, lines: Sequence[_Found], start: int, shown: int) -> Markup | None:
     """When the chosen lines were written, with those of this page marked; a bar leads to its newest line."""
-    dated = [line for line in lines if line.fact.at]
+    dated = [line for line in lines if line[0]]
     if len(dated) < 2:
         return None
     oldest_first = dated[::-1]
-    low, high = float(dated[-1].fact.at), float(dated[0].fact.at)
+    low, high = float(dated[-1][0]), float(dated[0][0])
     span = (high - low) or 1.0
-    bins = binned([line.fact.at for line in oldest_first], [line.kind == "refused" for line in oldest_first], low, high)
+    bins = binned([line[0] for line in oldest_first], [line[3].kind in _SAME for line in oldest_first], low, high)
     on_page = dated[start : start + shown]
     chosen = None
     if on_page and len(on_page) < len(dated):
-        chosen = (on_page[-1].fact.at - low) / span, (on_page[0].fact.at - low) / span
+        chosen = (on_page[-1][0] - low) / span, (on_page[0][0] - low) / span
     ticks = [((at - low) / span, words) for at, words in moments(low, high)]
     return strip(
         bins,
@@ -199,14 +214,26 @@ def _strip(filters: HistoryFilters, lines: Sequence[HistoryLine], start: int, sh
     )
 
 
-def _lines(registry: Registry, who: Principal) -> Iterator[HistoryLine]:
+def _sessions(registry: Registry, who: Principal) -> Iterator[tuple[str, Session]]:
+    """The sessions whose histories a principal reads, each with its data set."""
     for name in registry.names:
         if who.role in OVERSEERS:
-            sessions: Sequence[Session] = [registry.data_set(name).session()]
+            yield name, registry.data_set(name).session()
         else:
-            sessions = [given.session for given in visible_grants(registry, who, name)]
-        for session in sessions:
-            yield from (HistoryLine(number, name, fact) for number, fact in enumerate(visible_history(session, who), 1))
+            yield from ((name, given.session) for given in visible_grants(registry, who, name))
+
+
+def _seconds(text: str, days: int) -> int | None:
+    """When a day in an address begins, in seconds since 1970, or so many days later; None if it is not a day.
+
+    >>> _seconds("2026-11-16", 0), _seconds("2026-11-16", 1), _seconds("", 0)
+    (1794787200, 1794873600, None)
+    """
+    try:
+        day = datetime.strptime(text, "%Y-%m-%d").replace(tzinfo=UTC)
+    except ValueError:
+        return None
+    return int(day.timestamp()) + 86_400 * days
 
 
 def _with_left(registry: Registry, who: Principal, lines: Sequence[HistoryLine]) -> list[HistoryLine]:

@@ -96,6 +96,7 @@ ROUTES = Router(
         session.show,
         forms.act,
         grants.show,
+        grants.as_csv,
         grants.grant,
         grants.revoke,
         grants.recount,

@@ -21,6 +21,8 @@ from counterpoint.display.markup import as_details
 from counterpoint.display.timeline import MOST_ASKS, Timeline, count
 from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import BudgetExceeded, CounterpointError, NotAllowed
+from counterpoint.ledger.state import Faulty, LaunchRecord, Path, Sealed
+from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.service.api.inputs import InPath, TheRegistry
 from counterpoint.service.identity import Principal, Role, SignedIn
@@ -34,16 +36,18 @@ from counterpoint.service.pages.access import (
 )
 from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
-from counterpoint.service.pages.widgets import EventWindow, Meter, meter_of, reserves
+from counterpoint.service.pages.widgets import EventWindow, Meter, meter_with, reserves
 from counterpoint.service.pages.words import at_most, figure, moment
 from counterpoint.service.registry import Registry
-from counterpoint.session.handle import Handle, Quote
+from counterpoint.session.handle import Quote
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
 from counterpoint.wire.problems import SessionId, problem
 
 MOST_RUNNING = 100
 """Among how many of its newest launches a page looks for those that can be asked."""
+MOST_RESERVES = 8
+"""How many reserves the bar lists one by one."""
 MOST_PREMISES = 25
 """How many launches a page shows at either end of a certificate."""
 
@@ -124,7 +128,7 @@ def session_page(
     timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
     window = EventWindow.read(place.href, request.query_params, len(timeline.events))
     drawn_timeline = window.seen(timeline)
-    certificate = _both_ends(session)
+    kept, certificate = reserves(session, timeline), _both_ends(session)
     works_here = by.who.role in WORKERS
     return page(
         "session",
@@ -140,8 +144,8 @@ def session_page(
         traceable=drawn_timeline.asks <= MOST_ASKS and len(drawn_timeline.lanes) > 1,
         drawing=drawn(TimelinePicture(drawn_timeline, trace=True).figure()),
         said=_said(timeline),
-        meter=(meter := meter_of(session, timeline)),
-        lines=_lines(session, timeline, meter),
+        meter=(meter := meter_with(timeline, kept)),
+        lines=_lines(timeline, kept, meter),
         room=_room(session),
         tree=drawn(as_details(certificate)),
         references=cited(certificate),
@@ -159,9 +163,16 @@ def session_page(
 def _running(session: Session) -> list[tuple[str, str]]:
     """The handles among the newest launches of a session that have not halted, by what a form calls them."""
     launched = session._engine.node(session._path)[1].launched
-    children, _ = session.page_of_children(max(0, launched - MOST_RUNNING), MOST_RUNNING)
-    handles = [one for one in children if isinstance(one, Handle) and not one.halted]
-    return [(str(handle.path[-1]), f"{int(handle.path[-1]) + 1} {handle.mechanism!r}") for handle in handles]
+    newest = range(max(0, launched - MOST_RUNNING), launched)
+    rows: dict[Path, LaunchRecord | None] = {(*session._path, number): None for number in newest}
+    session._engine.ledger.read_all(rows)
+    running = [(path, row.mechanism) for path, row in rows.items() if row is not None and _answers(row)]
+    return [(str(path[-1]), f"{int(path[-1]) + 1} {mechanism!r}") for path, mechanism in running]
+
+
+def _answers(row: LaunchRecord) -> bool:
+    """Whether a launch is a mechanism that has not halted."""
+    return not isinstance(row.mechanism, Concurrent) and not isinstance(row.state, Sealed | Faulty | None)
 
 
 def _both_ends(session: Session) -> Certificate:
@@ -202,15 +213,17 @@ def _said(timeline: Timeline) -> str:
     )
 
 
-def _lines(session: Session, timeline: Timeline, meter: Meter) -> list[tuple[str, str, str]]:
-    """The bar in figures: kind, name, amount."""
+def _lines(timeline: Timeline, kept: list[tuple[str, float]], meter: Meter) -> list[tuple[str, str, str]]:
+    """The bar in figures: kind, name, amount; of many reserves the largest, and the sum of the others."""
+    largest = sorted(kept, key=lambda reserve: -reserve[1])[:MOST_RESERVES]
+    shown = [reserve for reserve in kept if reserve in largest]
     names = {lane.number: lane.name for lane in timeline.lanes}
-    kept = [
-        ("reserve", f"reserved, {names.get(number, number)}", figure(amount))
-        for number, amount in reserves(session, timeline)
-    ]
+    lines = [("reserve", f"reserved, {names.get(number, number)}", figure(amount)) for number, amount in shown]
+    if len(kept) > len(shown):
+        rest = sum(amount for _, amount in kept) - sum(amount for _, amount in shown)
+        lines.append(("reserve", f"reserved, {len(kept) - len(shown):,} others", figure(rest)))
     left = [] if meter.ceiling is None else [("free", "left", figure(meter.left))]
-    return [("spent", "spent", figure(meter.spent)), *kept, *left]
+    return [("spent", "spent", figure(meter.spent)), *lines, *left]
 
 
 def _room(session: Session) -> str | None:

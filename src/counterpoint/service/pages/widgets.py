@@ -29,6 +29,7 @@ from counterpoint.display.markup import element, joined, percent
 from counterpoint.display.timeline import MOST_ASKS, MOST_LANES, Timeline, count, moments, zoomed
 from counterpoint.service.pages.render import drawn
 from counterpoint.service.pages.words import figure, whole_number
+from counterpoint.session.given_away import GivenAway, used_share
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
 
@@ -75,8 +76,12 @@ class Meter:
 
 def meter_of(session: Session, timeline: Timeline) -> Meter:
     """The meter of a session, from its timeline."""
-    budget = timeline.budget
-    unspent = sum(amount for _, amount in reserves(session, timeline))
+    return meter_with(timeline, reserves(session, timeline))
+
+
+def meter_with(timeline: Timeline, kept: Sequence[tuple[str, float]]) -> Meter:
+    """The same, where the reserves are known."""
+    budget, unspent = timeline.budget, sum(amount for _, amount in kept)
     return Meter(budget.symbol, budget.ceiling, timeline.lost, unspent, budget.words.removeprefix("budget "))
 
 
@@ -95,18 +100,10 @@ def reserves(session: Session, timeline: Timeline) -> list[tuple[str, float]]:
         if step.reserve:
             first.setdefault(step.number, step.after - step.before)
             charged[step.number] += step.after - step.before
-    found = [(number, charged[number] - first[number] * _used(session, number)) for number in charged]
+    rows = GivenAway.of(session).rows() if charged else {}
+    used = {str(int(path[-1]) + 1): used_share(row) for path, row in rows.items()}
+    found = [(number, charged[number] - first[number] * used.get(number, 0.0)) for number in charged]
     return [(number, amount) for number, amount in found if amount > 1e-12]
-
-
-def _used(session: Session, number: str) -> float:
-    """The share of its budget that a delegated session has used, by the number of its lane; 0 for a partition."""
-    inner = session.at((*session._path, int(number) - 1))
-    if not isinstance(inner, Session):
-        return 0.0
-    gauge = gauge_of(inner)
-    ceiling = gauge.budget.ceiling
-    return min(1.0, gauge(inner.loss) / ceiling) if ceiling else 0.0
 
 
 BINS = 60
@@ -133,10 +130,11 @@ def binned(
 ) -> list[StripBin]:
     """Things at these places in ascending order, in `most` parts of equal length."""
     width = (high - low) / most or 1.0
-    inside = [min(most - 1, max(0, int((place - low) / width))) for place in places]
     found = []
-    for number in range(most):
-        first, last = bisect_left(inside, number), bisect_left(inside, number + 1)
+    last = 0
+    for number in range(most):  # by their ends, as there are many things and few parts
+        first = last
+        last = len(places) if number == most - 1 else bisect_left(places, low + (number + 1) * width, first)
         found.append(StripBin(first, last - first, sum(refused[first:last])))
     return found
 
