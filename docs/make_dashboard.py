@@ -43,6 +43,7 @@ SHOTS = (
     Shot("session-phone", "ann", "/sessions/people.0", (390, 1200), "dark"),
     Shot("grants", "carol", "/grants?revoke=people.1", (1280, 840), "light"),
     Shot("people", "carol", "/people", (1280, 900), "light"),
+    Shot("in-words", "carol", "/sessions/people/in-words", (1280, 1400), "light"),
     Shot("history", "olga", "/history", (1280, 900), "light"),
     Shot("ledger", "olga", "/ledger", (1280, 720), "dark"),
 )

@@ -34,7 +34,7 @@ def test_a_custodian_grants_and_the_analyst_launches_and_asks(call):
     once = act(ann, "people.0", "ask", question="mean('age')", terms="loss", amount="0.25")
     assert once.status_code == 303
     seen = ann.get("/sessions/people.0").text
-    assert "Count(where=&#39;age &gt; 35&#39;)" in seen and "Mean(&#39;age&#39;)" in seen and "± " in seen
+    assert "count(where=&#39;age &gt; 35&#39;)" in seen and "mean(&#39;age&#39;)" in seen and "± " in seen
     session = call.registry.data_set("people").session().at((0,))
     assert session.loss == cp.PureDP(0.75)
     assert [fact.who for fact in session.history] == ["ann"] * 3

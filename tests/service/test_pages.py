@@ -1,5 +1,6 @@
 """The pages: who sees what, forms that only our pages can send, and nothing that a name could smuggle in."""
 
+import html
 import re
 import shutil
 import time
@@ -20,9 +21,11 @@ from counterpoint.ledger.location import Durable
 from counterpoint.ledger.state import HistoryEntry
 from counterpoint.service.app import application
 from counterpoint.service.identity import LASTS, Browsers, BrowserToken
+from counterpoint.service.pages.explain import MOST_LINES, REASONS
 from counterpoint.service.pages.history import HistoryLine
 from counterpoint.service.pages.session import works
 from counterpoint.service.registry import Registry
+from counterpoint.wire.requests import EXACT_MECHANISMS
 
 COUNT = {"request": {"request": "count", "where": "age > 35"}}
 
@@ -159,6 +162,7 @@ SEEN = [
     ("/sessions/people.0.0", 404, 404, 404, 404, 404),
     ("/sessions/people.9", 404, 404, 404, 404, 404),
     ("/sessions/none", 404, 404, 404, 404, 404),
+    ("/sessions/people/in-words", 200, 404, 404, 200, 404),
     ("/people", 200, 403, 403, 403, 403),
     ("/people?do=end&of=ann", 200, 403, 403, 403, 403),
 ]
@@ -515,3 +519,77 @@ def test_many_grants_come_in_pages_are_counted_by_state_and_chosen(call):
     lines = carol.get("/grants.csv?state=ended").text.splitlines()
     assert [line.split(",")[0] for line in lines] == ["session", "people.5", "people.6"]
     assert [Browser(call, who).get("/grants.csv").status_code for who in ("ann", "olga", "paul")] == [403, 200, 403]
+
+
+def test_the_letter_says_what_was_promised_and_what_was_spent_on_which_question(call):
+    session = call.granted(epsilon=1)
+    ann = call.registry.data_set("people").session().at((0,)).acting_as("ann")
+    ann.ask(cp.count(where="age > 35"), epsilon="0.5")
+    ann.launch(cp.SparseVector("0.25", threshold=10))
+    with pytest.raises(cp.BudgetExceeded):
+        ann.launch(cp.Laplace(9))
+    text = html.unescape(Browser(call, "ann").get(f"/sessions/{session}/in-words").text)
+    assert (
+        "any one person" in text
+        and "at most <strong>2.12</strong>" in text
+        and "never pass <strong>2.72</strong>" in text
+    )
+    asked = re.findall(
+        r'class="asked"><code>([^<]+)</code></td><td data-label="Lane" class="nowrap quiet">([^<]+)<', text
+    )
+    assert [lane for _, lane in asked] == ["people.0 1", "people.0 2"] and asked[0][0] == "count(where='age > 35')"
+    assert "ε 0.5</td>" in text and "1 more was refused" in text and "Haney et al. 2023" in text
+    whole = html.unescape(Browser(call, "carol").get("/sessions/people/in-words").text)
+    assert "PureDP(1) for ann" in whole and "count(where='age > 35')" in whole and "Download" in whole
+
+
+def test_the_letter_shows_a_reader_what_the_session_shows_them(call):
+    call.granted(epsilon=1)
+    hers = call.registry.data_set("people").session().at((0,)).acting_as("ann")
+    hers.grant("bob", cp.PureDP("0.5")).launch(cp.Laplace("0.1", asks=2)).ask(cp.count(where="age > 59"))
+    assert "Laplace(epsilon=0.1" not in Browser(call, "ann").get("/sessions/people.0/in-words").text
+    assert "Laplace(epsilon=0.1" in Browser(call, "carol").get("/sessions/people.0/in-words").text
+    found = [Browser(call, who).get("/sessions/people.0/in-words").status_code for who in ("bob", "olga", "paul")]
+    assert found == [404, 200, 404]
+
+
+def test_the_letter_has_a_sentence_for_every_mechanism_that_a_service_launches():
+    assert set(REASONS) == {*EXACT_MECHANISMS, "Concurrent"}
+
+
+def test_a_letter_about_many_questions_lists_the_newest_and_says_how_many_came_before(call):
+    whole = call.registry.data_set("people").session().acting_as("carol")
+    for number in range(MOST_LINES + 3):
+        whole.ask(cp.count(where=f"age > {number}"), epsilon="0.01")
+    text = html.unescape(Browser(call, "carol").get("/sessions/people/in-words").text)
+    assert "3 before these" in text and "'age > 2'" not in text and "'age > 3'" in text
+
+
+def test_a_letter_about_nothing_says_so_and_an_odometer_has_no_limit(call):
+    call.registry.register("more", lambda: cp.Stream(bound=1), cp.Odometer(cp.zCDP))
+    carol = Browser(call, "carol")
+    assert "Nothing was asked yet" in carol.get("/sessions/people/in-words").text
+    assert "No limit was set in advance" in carol.get("/sessions/more/in-words").text
+
+
+def test_of_a_grant_that_was_revoked_nothing_is_left(call):
+    session = call.granted(epsilon=1)
+    ann = Browser(call, "ann")
+    call.registry.data_set("people").session().at((0,)).acting_as("ann").ask(cp.count(), epsilon="0.25")
+    assert "Left to launch" in ann.get(f"/sessions/{session}").text
+    call("carol", "DELETE", f"/v1/data-sets/people/grants/{session}")
+    text = ann.get(f"/sessions/{session}").text
+    assert "Nothing left to spend" in text and "<b>0</b><span>of ε 1: this grant was revoked" in text
+    assert "ε 0.25 was spent; 0.75 was not" in text and "fits" not in text
+    assert "0.75 was not spent" in text and "is left" not in text and ">left<" not in text
+    assert "revoked · your session" in ann.get("/").text and "<b>ε 0</b> left" in ann.get("/").text
+
+
+def test_a_launch_has_one_number_in_the_drawing_the_answers_and_the_certificate(call):
+    whole = call.registry.data_set("people").session().acting_as("carol")
+    whole.launch(cp.Laplace("0.125"))
+    whole.ask(cp.histogram("state"), epsilon="0.25")
+    text = html.unescape(Browser(call, "carol").get("/sessions/people").text)
+    assert "lane 2: PureDP(0.25)" in text and "(1,): " not in text
+    assert re.search(r'class="num">2</span>', text) and "<code>histogram('state')</code>" in text
+    assert "<code>histogram('state') by " in html.unescape(Browser(call, "carol").get("/history").text)

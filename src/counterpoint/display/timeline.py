@@ -137,6 +137,8 @@ class Timeline:
     times: tuple[float, ...] = ()
     before: int = 0
     after: int = 0
+    ended: bool = False
+    """Whether nothing more can be spent: then what is not lost is not left either."""
 
     @property
     def last(self) -> int:

@@ -63,7 +63,7 @@ class TimelinePicture(Picture):
         parts = [f"{part}{launches}, and {lost}" if part else f"{launches} lost {lost}"]
         if timeline.budget.ceiling is not None:
             parts[0] += f" of {timeline.budget.ceiling:g}{' is lost by then' if part else ''}"
-            parts.append(f"{timeline.left:.{places}f} is left")
+            parts.append(f"{timeline.left:.{places}f} {'was not spent' if timeline.ended else 'is left'}")
         if timeline.reserved:
             parts.append(f"{timeline.reserved:.{places}f} of it is reserved")
         parts.append(count(timeline.asks, "ask"))
@@ -227,7 +227,7 @@ class _Page:
         spent = timeline.lost - timeline.reserved
         sums = [("spent", 0.0, spent), ("reserved", spent, timeline.lost)]
         if timeline.budget.ceiling is not None:
-            sums.append(("left", timeline.lost, timeline.budget.ceiling))
+            sums.append(("not spent" if timeline.ended else "left", timeline.lost, timeline.budget.ceiling))
         places = decimals([high - low for _, low, high in sums])
         lowest = float(_BASE)
         for word, low, high in sums:

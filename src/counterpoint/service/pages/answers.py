@@ -25,6 +25,7 @@ from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_ro
 from counterpoint.service.identity import Principal
 from counterpoint.service.pages.access import WORKERS, By, visible_session
 from counterpoint.service.pages.render import download, drawn
+from counterpoint.service.pages.words import asked_text
 from counterpoint.session.handle import Released
 from counterpoint.session.session import Session
 from counterpoint.wire.documents import receipt_json
@@ -85,7 +86,9 @@ def _line(session: Session, one: AnsweredAsk) -> AnswerLine:
     number = ".".join(str(step + 1) if isinstance(step, int) else step.partition(":")[2] for step in steps)
     kind = type(row.mechanism).__name__
     more = max(0, len(cells) - _MOST_CELLS)
-    return AnswerLine(one.fact.at, one.request, number, kind, one.fact.what, cells[:_MOST_CELLS], more)
+    return AnswerLine(
+        one.fact.at, one.request, number, kind, asked_text(one.fact.kind, one.fact.what), cells[:_MOST_CELLS], more
+    )
 
 
 def _cells(

@@ -23,7 +23,7 @@ from counterpoint.service.identity import Principal, Role
 from counterpoint.service.pages.access import OVERSEERS, By, visible_grants, visible_history, visible_timeline
 from counterpoint.service.pages.render import page
 from counterpoint.service.pages.widgets import binned, strip
-from counterpoint.service.pages.words import figure, whole_number
+from counterpoint.service.pages.words import as_asked, figure, whole_number
 from counterpoint.service.registry import Registry
 from counterpoint.session.runner import part_key
 from counterpoint.session.session import Session
@@ -92,7 +92,7 @@ class HistoryLine:
         """What was done; of a grant or a delegation its budget, and of an ask without a question that it was asked."""
         if self.kind == "delegation":
             return self.fact.what.rpartition(" at ")[2]
-        return self.fact.what or "asked"
+        return as_asked(self.fact.what) or "asked"
 
     @property
     def where(self) -> str:

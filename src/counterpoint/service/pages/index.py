@@ -4,7 +4,7 @@ Custodians and auditors see the budget of each data set, an analyst what is left
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from litestar import Request, Response, get
@@ -18,9 +18,7 @@ from counterpoint.service.pages.access import OVERSEERS, By, source_words, visib
 from counterpoint.service.pages.render import drawn, page, refreshing
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
-from counterpoint.service.registry import Registry
-from counterpoint.session.session import Session
-from counterpoint.wire.problems import SessionId
+from counterpoint.service.registry import GrantedSession, Registry
 
 _DAYS = 90
 _NARROWEST = 1 / 512
@@ -65,11 +63,7 @@ def _lines(registry: Registry, who: Principal) -> list[IndexLine]:
         return [_data_set(registry, who, name) for name in registry.names]
     if who.role is Role.PRODUCER:
         return [IndexLine(name, None, source_words(registry.data_set(name).source, who)) for name in registry.names]
-    return [
-        _granted(name, given.id, given.session, who)
-        for name in registry.names
-        for given in visible_grants(registry, who, name)
-    ]
+    return [_granted(name, given, who) for name in registry.names for given in visible_grants(registry, who, name)]
 
 
 def _data_set(registry: Registry, who: Principal, name: str) -> IndexLine:
@@ -88,14 +82,17 @@ def _data_set(registry: Registry, who: Principal, name: str) -> IndexLine:
     )
 
 
-def _granted(name: str, id: SessionId, session: Session, who: Principal) -> IndexLine:
+def _granted(name: str, given: GrantedSession, who: Principal) -> IndexLine:
+    session, grant, now = given.session, given.grant, time.time()
     timeline = visible_timeline(session, who, by="time")
+    has_expired = grant.until is not None and now >= grant.until
+    ended = "revoked · " if grant.revoked else "expired · " if has_expired else ""
     return IndexLine(
-        str(id),
-        f"/sessions/{id}",
-        f"your session on {name} · {source_words(session._source, who)}",
-        meter_of(session, timeline),
-        _spark(timeline, time.time()),
+        str(given.id),
+        f"/sessions/{given.id}",
+        f"{ended}your session on {name} · {source_words(session._source, who)}",
+        replace(meter_of(session, timeline), ended=bool(ended)),
+        _spark(timeline, now),
         "",
         timeline.times[-1] if timeline.times else None,
     )

@@ -12,7 +12,7 @@ from litestar.middleware import DefineMiddleware
 from counterpoint.errors import CounterpointError
 from counterpoint.service.identity import SignedIn
 from counterpoint.service.limits import Limiting
-from counterpoint.service.pages import access, answers, forms, grants, history, index, ledger, people, session
+from counterpoint.service.pages import access, answers, explain, forms, grants, history, index, ledger, people, session
 from counterpoint.service.pages.render import HEADERS, elsewhere, page, sheet
 from counterpoint.wire.problems import problem
 
@@ -94,6 +94,7 @@ ROUTES = Router(
         access.sign_out,
         index.index,
         session.show,
+        explain.show,
         forms.act,
         grants.show,
         grants.as_csv,

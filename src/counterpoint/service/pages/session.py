@@ -8,6 +8,8 @@ newest events and both ends of its certificate. Works that the certificate cites
 ['Haney et al. 2023']
 """
 
+import dataclasses
+import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +18,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from litestar import Request, Response, get
+from msgspec.structs import replace
 
 from counterpoint.display.markup import as_details
 from counterpoint.display.timeline import MOST_ASKS, Timeline, count
@@ -46,6 +49,7 @@ from counterpoint.wire.problems import SessionId, problem
 
 MOST_RUNNING = 100
 """Among how many of its newest launches a page looks for those that can be asked."""
+_PATH = re.compile(r"^\((?:.*, )?(\d+),?\): ")
 MOST_RESERVES = 8
 """How many reserves the bar lists one by one."""
 MOST_PREMISES = 25
@@ -60,6 +64,11 @@ class SessionPlace:
     session: Session
     state: str
     closed: str | None
+
+    @property
+    def ended(self) -> bool:
+        """Whether the grant was revoked or has expired: then nothing is left of it."""
+        return self.state in ("revoked", "expired")
 
     @property
     def href(self) -> str:
@@ -127,7 +136,7 @@ def session_page(
     session = place.session
     timeline = visible_timeline(session, by.who, by="order" if request.query_params.get("by") == "order" else "time")
     window = EventWindow.read(place.href, request.query_params, len(timeline.events))
-    drawn_timeline = window.seen(timeline)
+    drawn_timeline = dataclasses.replace(window.seen(timeline), ended=place.ended)
     kept, certificate = reserves(session, timeline), _both_ends(session)
     works_here = by.who.role in WORKERS
     return page(
@@ -144,10 +153,10 @@ def session_page(
         traceable=drawn_timeline.asks <= MOST_ASKS and len(drawn_timeline.lanes) > 1,
         drawing=drawn(TimelinePicture(drawn_timeline, trace=True).figure()),
         said=_said(timeline),
-        meter=(meter := meter_with(timeline, kept)),
-        lines=_lines(timeline, kept, meter),
-        room=_room(session),
-        tree=drawn(as_details(certificate)),
+        meter=(meter := dataclasses.replace(meter_with(timeline, kept), ended=place.ended)),
+        lines=[line for line in _lines(timeline, kept, meter) if not (place.ended and line[0] == "free")],
+        room=None if place.ended else _room(session),
+        tree=drawn(as_details(_by_lanes(certificate))),
         references=cited(certificate),
         address=str(request.base_url).rstrip("/"),
         answers=own_answers(session, by.who) if works_here else [],
@@ -188,6 +197,21 @@ def _both_ends(session: Session) -> Certificate:
         "listed by GET /v1/sessions/{session}/certificate",
     )
     return Certificate(first.statement, first.theorem, (*first.premises, between, *last.premises))
+
+
+def _by_lanes(certificate: Certificate) -> Certificate:
+    """The same; what was launched is called by its lane, as in the drawing, instead of by its path on record."""
+    premises = tuple(replace(one, statement=_lane_of(one.statement)) for one in certificate.premises)
+    return Certificate(certificate.statement, certificate.theorem, premises)
+
+
+def _lane_of(statement: str) -> str:
+    """The statement about a launch, which begins with its path.
+
+    >>> _lane_of("(0, 4): PureDP(0.1) for neighbours"), _lane_of("PureDP(1) for the launches so far")
+    ('lane 5: PureDP(0.1) for neighbours', 'PureDP(1) for the launches so far')
+    """
+    return _PATH.sub(lambda found: f"lane {int(found[1]) + 1}: ", statement)
 
 
 def _meta(place: SessionPlace, who: Principal) -> list[str]:

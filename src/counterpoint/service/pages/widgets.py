@@ -43,10 +43,17 @@ class Meter:
     lost: float
     unspent: float
     words: str
+    ended: bool = False
+    """Whether nothing more can be spent of it, whatever was not."""
 
     @property
     def left(self) -> float:
-        """The part of the budget that is left."""
+        """The part of the budget that is left: of a grant that has ended nothing."""
+        return 0.0 if self.ended else self.unlost
+
+    @property
+    def unlost(self) -> float:
+        """The part of the budget that was not lost."""
         return 0.0 if self.ceiling is None else max(0.0, self.ceiling - self.lost)
 
     @property
@@ -57,7 +64,7 @@ class Meter:
     @property
     def is_short(self) -> bool:
         """Whether less than a twentieth is left."""
-        return self.ceiling is not None and self.left < self.ceiling / 20
+        return self.ceiling is not None and not self.ended and self.left < self.ceiling / 20
 
     def share(self, amount: float) -> str:
         """A part of the bar, in percent."""
@@ -71,7 +78,7 @@ class Meter:
         parts = [f"{figure(self.lost)} of {figure(self.ceiling)} lost"]
         if self.unspent:
             parts.append(f"{figure(self.unspent)} of that granted or reserved and not spent")
-        return f"{', '.join(parts)}, {figure(self.left)} left"
+        return f"{', '.join(parts)}, {'nothing' if self.ended else figure(self.left)} left"
 
 
 def meter_of(session: Session, timeline: Timeline) -> Meter:

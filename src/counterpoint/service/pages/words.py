@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from decimal import ROUND_FLOOR, Context
 from fractions import Fraction
 
+from counterpoint.wire.requests import REQUESTS
+
 _UNITS = ((86_400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
 
 
@@ -29,6 +31,29 @@ def at_most(value: Fraction) -> str:
     ('0.6666', '0.5')
     """
     return figure(float(Context(prec=4, rounding=ROUND_FLOOR).divide(value.numerator, value.denominator)))
+
+
+_ASKED_BY = {"".join(part.title() for part in name.split("_")): name for name in REQUESTS}
+
+
+def as_asked(said: str) -> str:
+    """A request as the forms take it: the record has the request's class, people write its function.
+
+    >>> as_asked("Count(where='age > 40') by Laplace(0.1)"), as_asked("CountDistinct('town')"), as_asked("Laplace(0.1)")
+    ("count(where='age > 40') by Laplace(0.1)", "count_distinct('town')", 'Laplace(0.1)')
+    """
+    name, bracket, rest = said.partition("(")
+    return f"{_ASKED_BY.get(name, name)}{bracket}{rest}"
+
+
+def asked_text(kind: str, what: str) -> str:
+    """What a line of the history says was asked or launched, without the mechanism that answered and the price.
+
+    >>> asked_text("question", "Count() by Laplace(1) at PureDP(1)"), asked_text("launch", "Laplace(1) at PureDP(1)")
+    ('count()', 'Laplace(1)')
+    """
+    said = what.rpartition(" at ")[0] if kind in ("question", "launch") else what
+    return as_asked(said.rpartition(" by ")[0] if kind == "question" else said)
 
 
 def whole_number(text: str, default: int) -> int:
