@@ -20,6 +20,7 @@ from counterpoint import (
     verify as verify,
 )
 from counterpoint.composition.fixed import compose as compose
+from counterpoint.composition.fixed.events import losses_of as losses_of
 from counterpoint.privacy import relations as relations
 from counterpoint.composition.filters import Filter as Filter
 from counterpoint.composition.odometers import Odometer as Odometer

@@ -49,10 +49,10 @@ FIELDS = (
     *("state", "at", "record", "who", "salt", "cost"),
 )
 ADMITTED = (
-    *("open", "launch", "delegation", "ask", "question"),
+    *("open", "launch", "delegation", "charge", "ask", "question"),
     *("revocation", "recount", "closing", "reopening", "version"),
 )
-CHOOSING = tuple(f'["{kind}",' for kind in ("open", "launch", "delegation", "question"))
+CHOOSING = tuple(f'["{kind}",' for kind in ("open", "launch", "delegation", "charge", "question"))
 """How the bodies begin that may have a second line, of what was decided then. A question, the last, always has one."""
 UNRULED = ("denial", "data", "rows", "keys", "signer", "items", "witness", "retirement")
 KINDS = frozenset((*ADMITTED, *UNRULED, "refusal", "answer", "lost", "recovery"))
@@ -533,9 +533,12 @@ class RecordReplay:
         self.recovered = self.recovering = self.retired = False
         self.closings = 0
         self.checked = self.unchecked = 0
+        self.declared: set[Path] = set()
+        """Where releases that were made elsewhere were charged: their losses are declared, and not derived."""
         self.unknown: Counter[str] = Counter()
         self._rules: dict[str, Callable[[RecordEntry, str], None]] = {
-            **{"open": self._open, "launch": self._launch, "delegation": self._launch, "ask": self._ask},
+            **{"open": self._open, "launch": self._launch, "delegation": self._launch, "charge": self._launch},
+            "ask": self._ask,
             "question": self._question,
             **{"revocation": self._revocation, "recount": self._recount, "refusal": self._refusal},
             **{"closing": self._close_or_reopen, "reopening": self._close_or_reopen},
@@ -568,7 +571,7 @@ class RecordReplay:
     def _admit(self, entry: RecordEntry) -> None:
         if self.recovered and entry.kind != "revocation":
             raise entry.wrong("something was launched or asked after the record was lost")
-        if self.closings % 2 and entry.kind in ("launch", "delegation", "ask", "question"):
+        if self.closings % 2 and entry.kind in ("launch", "delegation", "charge", "ask", "question"):
             raise entry.wrong("something was launched or asked while the data were closed")
         if entry.request in self.seen:
             raise entry.wrong("a request was admitted twice")
@@ -625,9 +628,13 @@ class RecordReplay:
         to = last.get("to") if is_grant else ""
         if not isinstance(to, str) or (is_grant and not to) or not (name is None or isinstance(name, str)):
             raise entry.wrong("its body is not that of an entry of its kind")
+        is_external = isinstance(mechanism, dict) and mechanism.get("type") == "External/1"
+        if is_external != (entry.kind == "charge"):
+            raise entry.wrong("only a release that was made elsewhere is a charge")
         relation = mechanism.get("relation") if isinstance(mechanism, dict) else None
         on_sample = isinstance(relation, dict) and relation.get("type") == "OfSample/1"
-        self._admit_launch(entry, name, mechanism, to, keeps=entry.kind == "launch" or by is not None or on_sample)
+        keeps = entry.kind in ("launch", "charge") or by is not None or on_sample
+        self._admit_launch(entry, name, mechanism, to, keeps=keeps)
 
     def _question(self, entry: RecordEntry, before: str) -> None:
         """A launch that is asked once: its answer settles both."""
@@ -723,8 +730,11 @@ class RecordReplay:
             return
         if entry.path != launch.path:
             raise entry.wrong("what was launched is in another place")
-        if entry.path in self.sessions or entry.path in self.costs:
+        if entry.path in self.sessions or entry.path in self.costs or entry.path in self.declared:
             raise entry.wrong("two were launched in one place")
+        if asked.kind == "charge":  # it answers nothing, so nothing may be asked there
+            self.declared.add(entry.path)
+            return
         if asked.kind != "delegation":
             self.costs[entry.path], self.kept[entry.path] = launch.cost, launch.sees or 1
             return
@@ -903,6 +913,8 @@ def _summary(header: RecordHeader, replay: RecordReplay, receipts: Receipts, vou
     parts = [f"{header.number} entries hold; {replay.checked} admissions and refusals are right"]
     if replay.unchecked:
         parts[0] += f", {replay.unchecked} are not plain sums and were not checked"
+    if replay.declared:
+        parts.append(f"{len(replay.declared)} charges are for releases made elsewhere, whose losses are declared")
     parts.append(vouched)
     if replay.recovered:
         parts.append("a part of the record was lost, and its budget counts as spent")

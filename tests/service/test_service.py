@@ -344,3 +344,42 @@ def test_nothing_of_the_report_reaches_analysts_logs_or_metrics(tmp_path, caplog
     quiet, loud = world(tmp_path / "one", [20] * 99 + [777]), world(tmp_path / "other", [20] * 98 + [777] * 2)
     assert quiet[:3] == loud[:3] and quiet[2] == [], "whatever ann gets, and what is measured, is the same"
     assert not quiet[3] and len(loud[3]) == 1 and "777" not in loud[3][0]
+
+
+def test_a_custodian_charges_the_data_set_and_an_analyst_a_grant_of_their_own(call):
+    session = call.granted()
+    body = {"loss": {"measure": "PureDP", "epsilon": 0.25}, "what": "a model", "unit": "a person"}
+    first, again = (call("ann", "POST", f"/v1/sessions/{session}/charges", body, id="model") for _ in range(2))
+    assert first.status_code == 201 and first.json() == again.json()
+    assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0.25)"
+    lines = call("ann", "GET", f"/v1/sessions/{session}/history").json()["facts"]
+    assert [(line["kind"], line["who"]) for line in lines] == [("charge", "ann")] and "a model" in lines[0]["what"]
+    assert "declared by ann, not derived" in call("ann", "GET", f"/v1/sessions/{session}/certificate").text
+    whole = {**body, "loss": [{"loss": {"measure": "PureDP", "epsilon": 0.1}, "times": 3}], "delta": 1e-9}
+    assert call("carol", "POST", "/v1/sessions/people/charges", whole, id="whole").status_code == 422, "not covered"
+    assert call("carol", "POST", "/v1/sessions/people/charges", body, id="whole").status_code == 201
+    assert call("carol", "GET", "/v1/sessions/people").json()["loss"]["text"] == "PureDP(1.25)"
+    for who, where in (("ann", "people"), ("bob", session), ("olga", session), ("paul", session)):
+        assert call(who, "POST", f"/v1/sessions/{where}/charges", body, id="other").status_code in (403, 404)
+    asked = call("ann", "POST", f"/v1/handles/{first.json()['handle']}/asks", COUNT)
+    assert asked.status_code == 422 and "answers nothing here" in asked.text
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"what": ""},
+        {"unit": "x" * 201},
+        {"loss": []},
+        {"loss": [{"loss": {"measure": "PureDP", "epsilon": 0.1}, "times": 0}]},
+        {"loss": [{"loss": {"measure": "PureDP", "epsilon": 0.1}, "times": "3"}]},
+        {"loss": {"measure": "Unbounded"}},
+        {"more": 1},
+    ],
+)
+def test_a_charge_that_says_too_little_is_refused_and_costs_nothing(call, wrong):
+    session = call.granted()
+    body = {"loss": {"measure": "PureDP", "epsilon": 0.25}, "what": "a model", "unit": "a person", **wrong}
+    refused = call("ann", "POST", f"/v1/sessions/{session}/charges", body, id="model")
+    assert 400 <= refused.status_code < 500, refused.text
+    assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0)"

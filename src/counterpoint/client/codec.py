@@ -71,6 +71,14 @@ def encode_loss(given: object) -> dict[str, str]:
     return encode_exactly(given, "measure")
 
 
+def encode_losses(given: object) -> Any:
+    """A loss, or a list of losses, each perhaps with how often it occurs."""
+    if not isinstance(given, list | tuple):
+        return encode_loss(given)
+    pairs = (one if isinstance(one, tuple) and len(one) == 2 else (one, 1) for one in given)
+    return [{"loss": encode_loss(loss), "times": times} for loss, times in pairs]
+
+
 def encode_followed(of: "str | Sequence[str] | Tagged | None") -> Any:
     """The part of a stream's records that a mechanism follows."""
     if of is None or isinstance(of, str):

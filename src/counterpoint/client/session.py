@@ -25,6 +25,7 @@ from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import whole
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.queries.request import Request
+from counterpoint.session.charges import Losses
 from counterpoint.session.handle import Quote
 from counterpoint.session.questions import GivenTerms, presented, terms, wanted_error
 from counterpoint.sql_requests.select import sql
@@ -195,6 +196,20 @@ class RemoteSession(Remote):
         }
         response = yield Call("POST", f"{self._url}/delegations", body, codec.request_id(id))
         return RemoteSession(self._service, response["session"])
+
+    @served
+    def charge(
+        self, loss: Losses, what: str, *, unit: str, id: str, delta: Number | None = None
+    ) -> Calls[RemoteHandle]:
+        """Charge a release that was made with another tool; its loss is declared, not derived."""
+        body = {
+            "loss": codec.encode_losses(loss),
+            "what": what,
+            "unit": unit,
+            "delta": _number(delta, "delta"),
+        }
+        response = yield Call("POST", f"{self._url}/charges", body, codec.request_id(id))
+        return RemoteHandle(self._service, response)
 
     @served
     def partition(

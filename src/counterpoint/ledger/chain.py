@@ -33,7 +33,7 @@ from counterpoint.errors import LedgerError, LedgerTampered, SecretLeak
 from counterpoint.ledger.state import HistoryEntry, Path
 
 INTENTS = (
-    *("open", "launch", "delegation", "ask", "question"),
+    *("open", "launch", "delegation", "charge", "ask", "question"),
     *("revocation", "recount", "closing", "reopening", "version"),
 )
 VERSIONS = ("open", "version")

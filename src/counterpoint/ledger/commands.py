@@ -34,6 +34,7 @@ from counterpoint.ledger.state import (
     granted,
 )
 from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.external import External
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced, ready
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
@@ -175,6 +176,18 @@ class OpenCommand(Command, frozen=True):
         return Admission((), 0, row=root, charged=root)
 
 
+def launch_kind(mechanism: Mechanism) -> str:
+    """Which kind of entry the launch of a mechanism makes in the record.
+
+    >>> from counterpoint import Laplace
+    >>> launch_kind(Laplace(1))
+    'launch'
+    """
+    if isinstance(mechanism, Concurrent):
+        return "delegation"
+    return "charge" if isinstance(mechanism, External) else "launch"
+
+
 class LaunchCommand(Command, frozen=True):
     """Pay for a mechanism and start it, below the session at `at`; as part `name` of a partition, if it has a name."""
 
@@ -198,8 +211,8 @@ class LaunchCommand(Command, frozen=True):
 
     @property
     def kind(self) -> str:
-        """Whether a session is launched, which gives a budget away, or another mechanism."""
-        return "delegation" if isinstance(self.mechanism, Concurrent) else "launch"
+        """Whether a session is launched, which gives a budget away, a release made elsewhere, or another mechanism."""
+        return launch_kind(self.mechanism)
 
     def body(self) -> bytes:
         """All but the cursor: a repeated launch is the same launch, however much of a stream has arrived since."""
@@ -209,6 +222,8 @@ class LaunchCommand(Command, frozen=True):
     @property
     def what(self) -> str:
         """The mechanism and its price, and to whom it was granted."""
+        if isinstance(self.mechanism, External):
+            return f"{self.mechanism.what} at {self.fit.claim.loss!r}, declared to protect {self.mechanism.unit}"
         granted = "" if self.grant is None else f", granted to {self.grant.to}"
         return f"{self.mechanism!r} at {self.fit.claim.loss!r}{granted}"
 

@@ -20,7 +20,7 @@ from counterpoint.composition.rule import Exhausted
 from counterpoint.encoding import Plain, decode
 from counterpoint.errors import CounterpointError, LedgerTampered
 from counterpoint.ledger.chain import INTENTS, Entry, said_digest
-from counterpoint.ledger.commands import pins_version
+from counterpoint.ledger.commands import launch_kind, pins_version
 from counterpoint.ledger.sealed_rows import budget_used, read_public_row
 from counterpoint.ledger.state import Grant, Path, SessionState
 from counterpoint.ledger.store.records import StoredRow, path_text, read_path
@@ -44,6 +44,8 @@ _SAYS: dict[str, tuple[Any, ...]] = {
     "version": (str, tuple, int, str, DeclaredData, str),
 }
 """What the bodies of entries are made of."""
+LAUNCHING = ("launch", "delegation", "charge", "question")
+"""The kinds of entries that charge a session."""
 _LAUNCH: tuple[Any, ...] = (
     str,
     tuple,
@@ -80,7 +82,7 @@ class Replay:
         self._seeing: dict[str, int] = {}
         self._left_open: set[str] = set()
         self._steps: dict[str, Callable[[Entry], None]] = {
-            **dict.fromkeys(("launch", "delegation", "question"), self._launch),
+            **dict.fromkeys(LAUNCHING, self._launch),
             **dict.fromkeys(("closing", "reopening"), self._closing),
             "version": self._refreshed,
             "revocation": self._revocation,
@@ -119,7 +121,7 @@ class Replay:
             raise self._wrong(entry, "the record has entries after it was retired")
         if self._recovered and entry.kind in INTENTS and entry.kind != "revocation":
             raise self._wrong(entry, "something was launched or asked after the record was lost")
-        if self._closings % 2 and entry.kind in ("launch", "delegation", "ask", "question"):
+        if self._closings % 2 and entry.kind in (*LAUNCHING, "ask"):
             raise self._wrong(entry, "something was launched or asked while the data were closed")
         if entry.kind == "lost" and not self._recovering:
             raise self._wrong(entry, "something was given up, and no record was lost")
@@ -210,6 +212,8 @@ class Replay:
     def _launch(self, entry: Entry) -> None:
         asked = _launched(entry)
         parent = asked.parent
+        if entry.kind not in ("question", launch_kind(asked.mechanism)):
+            raise self._wrong(entry, "a launch is on record as one of another kind")
         composition, account, launched = self._node(entry, parent)
         self._places[entry.request] = (*parent, launched if asked.name is None else asked.name)
         self._keeps_version(entry, asked)
@@ -275,7 +279,7 @@ class Replay:
                 child = (*parts[1], parts[2])
                 inner = self._node(entry, child)[0]
                 composition.rule.refunded(account, inner.rule, inner.claim, self._granted.get(child, []))
-            elif parts[0] in ("launch", "delegation", "question"):
+            elif parts[0] in LAUNCHING:
                 asked = _launched(entry)
                 composition.admit(account, asked.mechanism, asked.data)
             else:
@@ -370,7 +374,7 @@ def _fits_choice(entry: Entry, of: object, choice: str) -> bool:
     chosen = _read(entry, choice)
     if of == "open":
         return isinstance(chosen, DeclaredData)
-    if of in ("launch", "delegation"):
+    if of in LAUNCHING and of != "question":
         return type(chosen) is int
     kinds = (Mechanism, object, int)[: len(chosen)] if of == "question" and isinstance(chosen, tuple) else ()
     return len(kinds) >= 2 and all(map(isinstance, chosen, kinds)) and len(chosen) == len(kinds)

@@ -3,6 +3,7 @@
 from counterpoint.mechanisms.composite import Own as Own
 from counterpoint.mechanisms.composite_parts import Context as Context, Part as Part
 from counterpoint.mechanisms.concurrent import Concurrent as Concurrent, Launch as Launch, Refused as Refused
+from counterpoint.mechanisms.external import External as External
 from counterpoint.mechanisms.guess_and_check import Guess as Guess, LinearGuess as LinearGuess
 from counterpoint.mechanisms.multiplicative_weights import MultiplicativeWeights as MultiplicativeWeights
 from counterpoint.mechanisms.postprocessing import Postprocessor as Postprocessor

@@ -29,6 +29,7 @@ from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
 from counterpoint.ledger.commands import Fit, message_of
 from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.external import External
 from counterpoint.mechanisms.mechanism import Mechanism, accepted, must_be_short, priced
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.relations import OfSample, Relation, Steps
@@ -147,6 +148,8 @@ def explained(mechanism: Mechanism, public: Plain, prepared: PreparedQuery | Non
 
 
 def _reason(mechanism: Mechanism, public: Plain, prepared: PreparedQuery | None) -> str:
+    if isinstance(mechanism, External):
+        return "pays for a release that was made elsewhere, and answers nothing here"
     if prepared is None:
         if mechanism.accepts(Ask(public, 0)):
             return "answers requests: ask it one, such as ask(count()) on a table or ask(total()) on a stream"

@@ -45,12 +45,13 @@ from counterpoint.privacy.relations import Sparse, Static, Steps
 from counterpoint.queries.quantiles import Keys
 from counterpoint.queries.request import Request
 from counterpoint.queries.source import Source
+from counterpoint.session.charges import ChargingSession
 from counterpoint.session.fit import composed, launchable
 from counterpoint.session.handle import Handle, M, Quote, quote_of
 from counterpoint.session.questions import GivenTerms, ask, epsilon_for, terms, wanted_error, would_launch
 from counterpoint.session.runner import Engine
 from counterpoint.session.scope import bind, closed_on_error, ledger_of, make_version, open_root, rehearse
-from counterpoint.session.subsessions import DelegatingSession, Partition
+from counterpoint.session.subsessions import Partition
 from counterpoint.session.timeline import as_html, as_rich, timeline_of
 from counterpoint.session.versions import DataVersion, VersionedSource, versions_on_record
 from counterpoint.sources.streams.items import read_subscription
@@ -58,7 +59,7 @@ from counterpoint.sql_requests.query import SQLQuery
 from counterpoint.sql_requests.select import sql
 
 
-class Session(DelegatingSession):
+class Session(ChargingSession):
     """A source, a rule and what was launched under it.
 
     Give a budget (`within=ApproxDP(1, 1e-6)`) or a rule (`rule=Odometer(zCDP)`). With `sequential=True` a handle

@@ -38,6 +38,7 @@ from counterpoint.ledger.state import Faulty, HistoryEntry, LaunchRecord, Path, 
 from counterpoint.measures import PureDP
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
+from counterpoint.mechanisms.external import External
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import format_number
 from counterpoint.privacy.relations.relation import Relation
@@ -146,6 +147,7 @@ class TimelineReading:
         return {
             "launch": self._launch,
             "delegation": self._launch,
+            "charge": self._launch,
             "ask": self._ask,
             "question": self._question,
             "refusal": self._refusal,
@@ -272,6 +274,10 @@ class TimelineReading:
             grant = None if line.row is None else granted(line.row)
             name = f"by {line.by}" if line.by is not None else "delegated" if grant is None else grant.to
             return Lane(line.number, name, f"reserve {cost}", (line.start,), cost, depth, True, asks, refusals)
+        if isinstance(mechanism, External):
+            return Lane(
+                line.number, mechanism.what, "released elsewhere", (line.start,), cost, depth, False, asks, refusals
+            )
         part = next((part_key(step) for step in reversed(line.path[:-1]) if isinstance(step, str)), None)
         name, detail = (kind, asked) if part is None else (str(part), f"{kind} · {asked}")
         halted = line.asks[-1].at if _over(line.row) and line.asks else None

@@ -85,14 +85,15 @@ REQUESTS = (
     "total",
     "variance",
 )
-MEASURES = ("ApproxDP", "GaussianDP", "PureDP", "RenyiDP", "tCDP", "zCDP")
+MEASURES = ("ApproxDP", "GaussianDP", "PureDP", "RenyiDP", "SampledGaussianDP", "tCDP", "zCDP")
 SELECT = "select"
 """Several requests at once: `{"request": "select", "by": ..., "asking": {"n": {"request": "count"}, ...}}`."""
 
 
 def named(name: str) -> Any:
     """The public mechanism, request or measure with a listed name."""
-    return getattr(cp if name in dir(cp) else cp.mechanisms, name)
+    rooms = (cp, cp.mechanisms, cp.measures)
+    return getattr(next(room for room in rooms if name in dir(room)), name)
 
 
 @lru_cache
@@ -148,6 +149,24 @@ def decode_loss(sent: object) -> Loss:
     made = _made(sent, "measure", MEASURES)
     assert isinstance(made, Loss)
     return made
+
+
+def decode_losses(sent: object) -> Loss | list[tuple[Loss, int]]:
+    """A loss, or a list of losses, each perhaps with how often it occurs.
+
+    >>> once = {"measure": "PureDP", "epsilon": 1}
+    >>> decode_losses(once), decode_losses([once, {"loss": once, "times": 3}])
+    (PureDP(1), [(PureDP(1), 1), (PureDP(1), 3)])
+    """
+    if not isinstance(sent, list):
+        return decode_loss(sent)
+    found = []
+    for one in sent:
+        times = one.get("times", 1) if isinstance(one, dict) and "loss" in one else 1
+        if type(times) is not int:
+            raise InvalidRequest("times is a whole number: how often a loss occurs")
+        found.append((decode_loss(one["loss"] if isinstance(one, dict) and "loss" in one else one), times))
+    return found
 
 
 def decode_public(sent: object) -> Plain:

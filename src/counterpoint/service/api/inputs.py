@@ -146,6 +146,15 @@ class DelegationBody(Body, frozen=True, kw_only=True):
     sampled: int | float | str | None = None
 
 
+class ChargeBody(Body, frozen=True, kw_only=True):
+    """A release that was made elsewhere: its loss or a list of losses, what it is, and whom it protects, in words."""
+
+    loss: Json | list[Json]
+    what: str
+    unit: str
+    delta: int | float | str | None = None
+
+
 class PartitionBody(Body, frozen=True, kw_only=True):
     """Parts of the data by a column, each within a budget."""
 

@@ -11,6 +11,7 @@ from counterpoint.errors import InvalidRequest
 from counterpoint.service.api.inputs import (
     After,
     Caller,
+    ChargeBody,
     DelegationBody,
     InPath,
     InQuery,
@@ -49,7 +50,7 @@ from counterpoint.wire.documents import (
     timeline_json,
 )
 from counterpoint.wire.problems import SessionId, unknown
-from counterpoint.wire.requests import MOST_EVENTS, PAGE, decode_loss, decode_mechanism, decode_request
+from counterpoint.wire.requests import MOST_EVENTS, PAGE, decode_loss, decode_losses, decode_mechanism, decode_request
 
 WORKERS = (Role.CUSTODIAN, Role.ANALYST)
 
@@ -157,6 +158,24 @@ def delegate(
     return session_json(name, made)
 
 
+@post(
+    "/{session:str}/charges",
+    summary="Charge a release made elsewhere",
+    guards=[for_roles(*WORKERS)],
+    sync_to_thread=True,
+)
+def charge(
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[ChargeBody], request_id: RequestId
+) -> Json:
+    """Pay for what another tool released about the same data: by its custodian, or by an analyst in a grant of theirs.
+
+    The loss is declared, not derived, and the certificate says so. The same `Idempotency-Key` pays once.
+    """
+    name, found = _work(registry, who, session)
+    losses = decode_losses(data.loss)
+    return handle_json(name, found.charge(losses, data.what, unit=data.unit, delta=data.delta, id=request_id))
+
+
 @post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def partition(
     registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[PartitionBody], request_id: RequestId
@@ -237,6 +256,7 @@ SESSION_ROUTES = Router(
         sql,
         quote,
         delegate,
+        charge,
         partition,
         part,
     ],
