@@ -356,7 +356,7 @@ def test_texts_categories_and_truth_values_are_stored_as_in_a_table():
     for record, stored in cases:
         assert fields.fit(record) == stored
     assert type(fields.fit({"t": np.str_("x")})[0]) is str
-    for bad in ({"t": 1.5}, {"n": 1.0}, {"n": True}, {"b": 0.5}, {"t": b"x"}, {"t": datetime.datetime(2024, 1, 1)}):
+    for bad in ({"t": 1.5}, {"n": True}, {"b": 0.5}, {"t": b"x"}, {"t": datetime.datetime(2024, 1, 1)}):
         with pytest.raises(InvalidRequest, match="cannot be converted to it"):
             fields.fit(bad)
 

@@ -7,10 +7,10 @@ neither on other units' rows nor on the order of the rows. A row without a unit 
 
 Whole numbers are converted in wide integers, exactly; other numbers as doubles, by floor(x / step + 1/2), which all
 engines compute alike (IEEE 754). A text is a number if it matches `NUMBER` or is infinite, and has at most 200
-characters. A date is written as YYYY-MM-DD; outside the years 1 to 9999 it is missing, or, in a column declared as a
-date, the nearer bound. A text that is not UTF-8 is missing. The length of a text is checked before any expression that
-may fail on a long text. The SQL contains only quoted names, literals and integers; a `Dialect` has what engines spell
-differently.
+characters. Where a whole number or a key is declared, 1.0 is 1, as a text, a float or a decimal. A date is written as
+YYYY-MM-DD; outside the years 1 to 9999 it is missing, or, in a column declared as a date, the nearer bound. A text that
+is not UTF-8 is missing. The length of a text is checked before any expression that may fail on a long text. The SQL
+contains only quoted names, literals and integers; a `Dialect` has what engines spell differently.
 
 >>> from counterpoint.schema.columns import number, text
 >>> from counterpoint.engines.duckdb import DUCKDB
@@ -31,6 +31,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.schema.columns import Boolean, Category, Column, Number, Text, Whole
 from counterpoint.schema.declaration import Declaration, Named
 from counterpoint.schema.times import Date, Timestamp
+from counterpoint.schema.unit_keys import EXACT_FLOATS
 
 WHOLE = SMALL | {"UBIGINT", "HUGEINT"}
 TEXTS = {"VARCHAR", "ENUM", "UUID"}
@@ -40,6 +41,8 @@ LONGEST_NUMBER = 200
 _DOUBLES = {"DOUBLE", "FLOAT", "DECIMAL", "UHUGEINT"}
 
 DIGITS = " *[+-]?[0-9]{1,30} *"
+WHOLE_DIGITS = " *[+-]?[0-9]{1,30}([.]0*)? *"
+"""A whole number, also as other tools write it: 1.0 names the key 1."""
 NUMBER = " *[+-]?([0-9]+[.]?[0-9]*|[.][0-9]+)([eE][+-]?[0-9]{1,3})? *"
 INFINITE = "[iI][nN][fF]([iI][nN][iI][tT][yY])? *"
 
@@ -61,7 +64,7 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
     """The expression that converts a value of an engine's type to this column's stored form; None if there is none."""
     if isinstance(column, Number) and (kind in _DOUBLES or kind in WHOLE or kind in ("VARCHAR", "BOOLEAN")):
         return _number(column, kind, value, dialect)
-    if isinstance(column, Whole) and (kind in WHOLE or kind == "VARCHAR"):
+    if isinstance(column, Whole) and (kind in WHOLE | _DOUBLES or kind == "VARCHAR"):
         return f"CAST({value} AS BIGINT)" if kind in SMALL else _whole(kind, value, dialect)
     if isinstance(column, Text) and kind in _WRITTEN_ALIKE:
         return written_value(kind, value, dialect)
@@ -71,7 +74,9 @@ def stored(column: Column, kind: str, value: str, dialect: Dialect) -> str | Non
         return stored_instant(column, kind, value, dialect)
     if isinstance(column, Boolean) and kind in _WRITTEN_ALIKE:
         return value if kind == "BOOLEAN" else _truth(kind, value, dialect)
-    if isinstance(column, Category) and kind in (_WRITTEN_ALIKE if column.kind == "text" else WHOLE | {"VARCHAR"}):
+    if isinstance(column, Category) and kind in (
+        _WRITTEN_ALIKE if column.kind == "text" else WHOLE | _DOUBLES | {"VARCHAR"}
+    ):
         return _one_of(column, kind, value, dialect)
     return None
 
@@ -105,14 +110,27 @@ def _number(column: Number, kind: str, value: str, dialect: Dialect) -> str:
 
 
 def _whole(kind: str, value: str, dialect: Dialect) -> str:
-    """A whole number of 64 bits; one that is wider is missing."""
+    """A whole number of 64 bits; one that is wider, or has a fraction, is missing."""
     value = dialect.written(value) if kind == "VARCHAR" else value
-    wide = _wide(kind, value, dialect)
+    wide = _whole_value(kind, value, dialect)
     fitting = f"CASE WHEN {wide} BETWEEN {-(2**63)} AND {2**63 - 1} THEN CAST({wide} AS BIGINT) END"
     if kind != "VARCHAR":
         return fitting
-    digits = dialect.matches(value, DIGITS)
+    digits = dialect.matches(value, WHOLE_DIGITS)
     return f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL WHEN {digits} THEN {fitting} END"
+
+
+def _whole_value(kind: str, value: str, dialect: Dialect) -> str:
+    """The whole number that a number is, or a text of `WHOLE_DIGITS`; NULL if it has a fraction.
+
+    A float is one as far as floats are exact. A NaN is larger than any number, in every engine.
+    """
+    if kind in ("DOUBLE", "FLOAT"):
+        exact = EXACT_FLOATS[64 if kind == "DOUBLE" else 32]
+        return f"CASE WHEN ABS({value}) < {exact} AND {value} = FLOOR({value}) THEN CAST({value} AS BIGINT) END"
+    if kind == "DECIMAL":
+        return dialect.whole_of_decimal.format(value)
+    return dialect.whole_of_wide.format(value) if kind == "UHUGEINT" else _wide(kind, value, dialect)
 
 
 def _wide(kind: str, value: str, dialect: Dialect) -> str:
@@ -164,11 +182,12 @@ def _one_of(column: Category, kind: str, value: str, dialect: Dialect) -> str:
             f"CASE WHEN {written} IN ({', '.join(dialect.literal(str(key)) for key in column.keys)}) THEN {written} END"
         )
     value = dialect.written(value) if kind == "VARCHAR" else value
-    known = f"{_wide(kind, value, dialect)} IN ({', '.join(map(str, column.keys))})"
+    whole = _whole_value(kind, value, dialect)
+    known = f"{whole} IN ({', '.join(map(str, column.keys))})"
     if kind == "VARCHAR":
-        digits = dialect.matches(value, DIGITS)
+        digits = dialect.matches(value, WHOLE_DIGITS)
         known = f"CASE WHEN LENGTH({value}) > {LONGEST_NUMBER} THEN NULL WHEN {digits} THEN {known} END"
-    return f"CASE WHEN {known} THEN CAST({_wide(kind, value, dialect)} AS BIGINT) END"
+    return f"CASE WHEN {known} THEN CAST({whole} AS BIGINT) END"
 
 
 def load(

@@ -33,15 +33,17 @@ from uuid import UUID
 import numpy as np
 
 from counterpoint.encoding import Value
-from counterpoint.engines.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER
+from counterpoint.engines.loading import DIGITS, INFINITE, LONGEST_NUMBER, NUMBER, WHOLE_DIGITS
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.queries.contributions import Contribution, contribution
 from counterpoint.queries.request import Request
 from counterpoint.schema.columns import Boolean, Category, Key, Number, Text, is_readable
 from counterpoint.schema.declaration import Declaration, Named
 from counterpoint.schema.times import SECOND, Date, Timestamp, at_wall, days, wall_micros, written
+from counterpoint.schema.unit_keys import EXACT_FLOATS
 from counterpoint.sources.streams.items import ItemReader, Record, StreamSubscription, is_nan, plain
 
+_FIRST_TOO_WIDE = 2**63
 _DECLARED = Number | Category | Text | Boolean | Date | Timestamp
 """What a field can be declared as."""
 
@@ -337,11 +339,17 @@ def _is_no_time(value: object) -> bool:
 
 
 def _whole(value: object) -> int | None:
+    """The whole number that a number is, or a text of one; None if it has a fraction. 1.0 is 1."""
     if isinstance(value, str):
-        return int(value) if len(value) <= LONGEST_NUMBER and re.fullmatch(DIGITS, value) else None
+        spelled = len(value) <= LONGEST_NUMBER and re.fullmatch(WHOLE_DIGITS, value)
+        return int(value.partition(".")[0]) if spelled else None
+    if isinstance(value, float):
+        return int(value) if abs(value) < EXACT_FLOATS[64] and value.is_integer() else None
+    if isinstance(value, Decimal | Fraction):
+        return int(value) if -_FIRST_TOO_WIDE < value < _FIRST_TOO_WIDE and value == int(value) else None
     if not isinstance(value, int) or isinstance(value, bool):
         raise TypeError
-    return int(value)
+    return value
 
 
 def _written(value: object) -> str | None:
