@@ -1,5 +1,6 @@
 """Releases made elsewhere: charged once, declared and not derived; reserved, and settled where that is proven."""
 
+import pyarrow as pa
 import pytest
 from msgspec.structs import replace
 from tests.ledger.forging import forge
@@ -212,3 +213,18 @@ def test_nothing_is_asked_where_a_release_was_charged(tmp_path):
     with pytest.raises(checker.DoesNotHold, match="asked that was not launched"):
         checker.check(ledger.record())
     ledger.close()
+
+
+def test_a_charge_after_a_refresh_is_of_the_version_of_its_time(tmp_path):
+    def people(rows):
+        data = {"person": list(range(rows)), "age": [40] * rows}
+        options = {"unit": "person", "rows_per_unit": 1, "columns": {"age": cp.number(0, 120)}}
+        return cp.Table(pa.table(data), key=b"k" * 32, **options)
+
+    with Place("sqlite", tmp_path).session(cp.PureDP(10), source=people(10)) as here:
+        here.refresh(people(20), note="April")
+        run = here.charge(cp.PureDP("0.25"), **RUN)
+        here.ask(cp.count(), epsilon=1)
+        assert run.data_version == 2 and here.loss == cp.PureDP("1.25")
+        here._engine.ledger.verify()
+        checker.check(iter(here.record()))
