@@ -138,10 +138,11 @@ class ChargingSession(DelegatingSession):
         """
         self._must_be_open()
         self._must_see_all_rows()
+        seen = self._seen_by(_given(id))
         fit = self._external(*_as_one(loss, delta, what, unit))
-        path = self._engine.launch(self._path, fit, cursor=self._source.pin(), request=_given(id))
+        path = self._engine.launch(self._path, fit, cursor=seen.source.pin(), request=id, sees=seen.number)
         assert isinstance(fit.mechanism, External)
-        return Handle(self, self._source, path, fit.mechanism)  # type: ignore[arg-type]  # every one is a Session
+        return Handle(self, seen.source, path, fit.mechanism, seen.number)  # type: ignore[arg-type]  # a Session
 
     def reserve(self, loss: Losses, what: str, *, unit: str, id: str, delta: Number | None = None) -> Reservation:
         """Set a loss aside for a release that is still to be made; `settle` it with what it really cost.
