@@ -20,6 +20,7 @@ from counterpoint.service.commands import explained
 from counterpoint.service.identity import Role, is_browser
 
 if TYPE_CHECKING:
+    from counterpoint.client.connect import Connection
     from counterpoint.client.people import RemotePeople
     from counterpoint.ledger.location import Durable
 
@@ -291,13 +292,45 @@ def end_person(
         typer.echo(f"{who} is ended")
 
 
+@commands.data.command("refresh")
+def refresh_data(
+    name: str = typer.Argument(help="The data set."),
+    note: str = typer.Option("", help="Why, for the record: custodians and auditors see it."),
+    keep: bool = typer.Option(False, help="Let handles of the version before answer on, until the service stops."),
+    id: str | None = typer.Option(None, help="The id of this refresh: running it again with it does nothing more."),
+    url: ServiceUrl = LOCAL,
+) -> None:
+    """Let a running service read a data set anew, as its next version: newer rows, or another declaration.
+
+    The budget stays as it is. Change the file or the configuration first, by schedule or by decision.
+    """
+    with explained(), _connected(url) as service:
+        made = service.refresh(name, note=note, keep=keep, id=id)
+        typer.echo(f"{name} serves version {made.number} from now on; what was lost stays lost")
+
+
+@commands.data.command("versions")
+def list_versions(name: str = typer.Argument(help="The data set."), url: ServiceUrl = LOCAL) -> None:
+    """List the versions of a served data set."""
+    with explained(), _connected(url) as service:
+        for one in service.versions(name):
+            when = f"{datetime.fromtimestamp(one.at, UTC):%Y-%m-%d %H:%M}"
+            typer.echo(", ".join(part for part in (f"{one.number}: {when} UTC", one.who, one.note) if part))
+
+
 @contextmanager
 def _served_people(url: str) -> "Iterator[RemotePeople]":
+    with _connected(url) as service:
+        yield service.people
+
+
+@contextmanager
+def _connected(url: str) -> "Iterator[Connection]":
     from counterpoint.client.connect import connect  # noqa: PLC0415
 
     key = os.environ.get(API_KEY) or typer.prompt("A custodian's key", hide_input=True)
     with connect(url, key=key) as service:
-        yield service.people
+        yield service
 
 
 app.command()(commands.serve)

@@ -47,12 +47,15 @@ ROUTES = {
     ("DELETE", "/v1/keys/{id}"): {"carol"},
     ("POST", "/v1/backups"): {"carol"},
     ("GET", "/metrics"): {"carol", "olga"},
+    ("GET", "/v1/data-sets/people/versions"): {"carol", "ann", "olga"},
+    ("POST", "/v1/data-sets/people/versions"): {"carol"},
 }
 """Who gets through to each route, where the session was granted to ann."""
 BODIES = {
     "/v1/data-sets/people/grants": {"to": "bob", "within": {"measure": "PureDP", "epsilon": 0.1}},
     "/v1/data-sets/people/recovery": {"confirm": "people"},
     "/v1/data-sets/visits/items": {"items": [1]},
+    "/v1/data-sets/people/versions": {"note": "the file of April", "keep": True},
     "/v1/data-sets/staff/rows": {"rows": [{"person": "ann", "row": 1, "age": 41}]},
     "/v1/data-sets/staff/removals": {"rows": [{"person": "ann", "row": 1}]},
     "/v1/sessions/{session}/launches": {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}},

@@ -145,6 +145,7 @@ NOT_SERVED = {
     "Session.data_closed": "ask or launch: while the data are closed, both say so with DataFailed",
     "Session.page_of_certificate": "read certificate(), which fetches every page",
     "Session.page_of_children": "read handles and given, which fetch every page",
+    "Session.refresh": "say service.refresh(data_set), which reads the configured rows anew",
     "Session.reserve": "charge what a release costs before it is made; a reservation is settled in a local session",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
 }

@@ -66,6 +66,8 @@ class RemoteHandle(Remote):
         self._id = SessionId.read(response["handle"])
         self._grid, self._made_up = Fraction(response["grid"]), bool(response["made_up"])
         self.mechanism = read_mechanism(response)
+        self.data_version = int(response["data_version"])
+        """The number of the version of the data that it was launched on, and keeps."""
 
     @property
     def path(self) -> Path:

@@ -7,8 +7,9 @@ from typing import Any
 from counterpoint.client import codec
 from counterpoint.client.calls import Call, Calls, Remote, Runner, all_of, served
 from counterpoint.client.people import RemotePeople
-from counterpoint.client.session import RemoteSession
+from counterpoint.client.session import RemoteSession, read_version
 from counterpoint.errors import InvalidRequest, NotAllowed
+from counterpoint.session.versions import DataVersion
 from counterpoint.wire.problems import unknown
 
 
@@ -66,6 +67,25 @@ class Service(Remote):
     def verify(self, data_set: str) -> Calls[bool]:
         """Let the service verify the record of a data set; for custodians and auditors."""
         return bool((yield Call("POST", f"/v1/data-sets/{_one_step(data_set)}/verification"))["holds"])
+
+    @served
+    def versions(self, data_set: str) -> Calls[tuple[DataVersion, ...]]:
+        """The versions of a data set, in order; for analysts, their numbers and times."""
+        listed = yield Call("GET", f"/v1/data-sets/{_one_step(data_set)}/versions")
+        return tuple(read_version(one) for one in listed)
+
+    @served
+    def refresh(
+        self, data_set: str, *, note: str = "", keep: bool = False, id: str | None = None
+    ) -> Calls[DataVersion]:
+        """Make the rows that the service is configured for, read anew, the next version; for custodians.
+
+        With `keep`, handles of the version before go on answering from its rows until the service stops. The same `id`
+        does it once.
+        """
+        body = {"note": note, "keep": keep}
+        path = f"/v1/data-sets/{_one_step(data_set)}/versions"
+        return read_version((yield Call("POST", path, body, codec.request_id(id))))
 
     @property
     def people(self) -> RemotePeople:

@@ -28,6 +28,7 @@ from counterpoint.queries.request import Request
 from counterpoint.session.charges import Losses
 from counterpoint.session.handle import Quote
 from counterpoint.session.questions import GivenTerms, presented, terms, wanted_error
+from counterpoint.session.versions import DataVersion
 from counterpoint.sql_requests.select import sql
 from counterpoint.wire.documents import (
     read_answer,
@@ -270,6 +271,19 @@ class RemoteSession(Remote):
         yield Call("POST", f"/v1/data-sets/{self._id.data_set}/reopening")
 
     @property
+    @served
+    def versions(self) -> Calls[tuple[DataVersion, ...]]:
+        """The versions of the data, in order; for analysts, their numbers and times."""
+        listed = yield Call("GET", f"/v1/data-sets/{self._id.data_set}/versions")
+        return tuple(read_version(one) for one in listed)
+
+    @property
+    @served
+    def data_version(self) -> Calls[int]:
+        """The number of the version that is launched on here."""
+        return int((yield Call("GET", self._url))["data_version"])
+
+    @property
     def _grants(self) -> str:
         if self._id.path:
             raise NotAllowed("a service grants out of a data set's whole budget: use the session of the data set")
@@ -404,3 +418,9 @@ def _placed(service: Runner, response: dict[str, Any]) -> RemoteHandle | RemoteS
 
 def _number(given: Number | None, what: str) -> str | None:
     return None if given is None else codec.encode_number(given, what)
+
+
+def read_version(said: dict[str, Any]) -> DataVersion:
+    """A version of the data, as far as this key sees it; its declaration in words."""
+    about = {name: said[name] for name in ("fingerprint", "who", "note") if name in said}
+    return DataVersion(said["version"], said["at"], words=said.get("declared", ""), **about)

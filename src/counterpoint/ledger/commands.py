@@ -51,6 +51,10 @@ Read = Callable[[Path], LaunchRecord | None]
 """Reads rows as they are inside the transaction."""
 
 
+class NewerVersion(DataReplaced):
+    """Another process has refreshed the data, and this one has the version before: nothing was charged."""
+
+
 class Fit(msgspec.Struct, frozen=True):
     """What was decided about a mechanism and its data at the edge, before any transaction; made in `session/fit.py`.
 
@@ -306,7 +310,7 @@ def must_be_seen(read: Read, at: Path, version: int, *, replaced: bool) -> None:
     if current == version and replaced:
         raise rows_replaced(version)
     if current != version:
-        raise DataReplaced(
+        raise NewerVersion(
             f"version {current} of the data is the current one, and this was prepared for version {version}: nothing "
             "was charged; make the call again, in a process that has the current version"
         )

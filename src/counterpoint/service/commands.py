@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
@@ -46,13 +46,18 @@ def serve(  # noqa: PLR0917 - what a command takes, by name
     certificate: str | None = typer.Option(None, help="A file with a TLS certificate."),
     private_key: str | None = typer.Option(None, help="The file with its key."),
     log_level: str = typer.Option("warning", help="debug, info (a line for each request), warning or error."),
+    refresh: Annotated[
+        list[str] | None,
+        typer.Option(help="A data set whose rows or declaration changed: they become its next version. Say it once."),
+    ] = None,
 ) -> None:
     """Serve data sets over HTTP until stopped; prints the address and, on the first start, a custodian's key."""
     with explained():
         with _extra():
             from counterpoint.service import server  # noqa: PLC0415
         settings = _settings(config, ledger, data, demo)
-        server.serve(settings, server.Listening(host, port, workers, certificate, private_key, log_level), typer.echo)
+        listening = server.Listening(host, port, workers, certificate, private_key, log_level)
+        server.serve(settings, listening, typer.echo, refresh or ())
 
 
 def grant(  # noqa: PLR0917 - as above
@@ -273,8 +278,9 @@ def _settings(config: str | None, ledger: str | None, data: list[str] | None, de
         if name in found.data_sets or name in tables:
             raise InvalidParameter(f"two data sets are called {name!r}; give each a name of its own")
         tables[name] = table
-    changes = {"tables": tables} if ledger is None else {"tables": tables, "ledger": ledger}
-    return msgspec.structs.replace(found, **changes)
+    beside = {said.partition("=")[0]: said for said in data or ()}
+    changes: dict[str, Any] = {"tables": tables, "beside": beside}
+    return msgspec.structs.replace(found, **changes, **({} if ledger is None else {"ledger": ledger}))
 
 
 @contextmanager

@@ -28,7 +28,7 @@ counterpoint.errors.InvalidParameter: the configuration: Object contains unknown
 """
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -46,7 +46,7 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Derived
 from counterpoint.schema.unit_keys import UnitType
-from counterpoint.service.registry import Registry
+from counterpoint.service.registry import Binding, Registry
 from counterpoint.wire.requests import decode_loss
 
 DEMO = "people"
@@ -169,6 +169,11 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
         """The filter of the budget."""
         return cp.Filter(decode_loss(self.budget), by=self.by)  # type: ignore[arg-type]  # checked by Filter
 
+    @property
+    def label(self) -> str:
+        """What the rows are read from, as the record of versions names it."""
+        return ""
+
     def bind(self, key: Callable[[], bytes | None], folder: Path) -> Source:
         """The source. `key` makes the keyed fingerprint by which a ledger knows a table again."""
         raise NotImplementedError
@@ -184,6 +189,11 @@ class TableFields(DataFields, frozen=True, kw_only=True):
     neighbours: str = "add-or-remove"
     relation: str | None = None
     unit_type: UnitType | list[UnitType] | None = None
+
+    @property
+    def label(self) -> str:
+        """The name of the file; of a database that of the relation, as a URL has a password."""
+        return self.relation or ("" if is_database(self.source) else Path(self.source).name)
 
     def bind(self, key: Callable[[], bytes | None], folder: Path) -> cp.Table:
         """Read the rows; a file that is not there is an error of the configuration."""
@@ -283,6 +293,10 @@ class Settings(ConfigFields, frozen=True):
     live: dict[str, LiveFields] = {}
     folder: str = "."
     """What paths are relative to; set when the file is read."""
+    file: str | None = None
+    """The file itself; set when it is read."""
+    beside: dict[str, str] = {}
+    """The tables that the command line names as NAME=FILE; set by the command."""
 
     @property
     def data_sets(self) -> dict[str, DataFields]:
@@ -311,6 +325,18 @@ class Settings(ConfigFields, frozen=True):
                 f"{', '.join(self.tables) or 'none'}"
             )
         return msgspec.structs.replace(found[0], source=where)
+
+    def declared_now(self, name: str) -> DataFields:
+        """The data set as its file declares it now."""
+        if name in self.beside:
+            return declared_beside(self.beside[name])[1]
+        now = self if self.file is None else read_file(self.file)
+        return now.data_sets.get(name, self.data_sets[name])
+
+    def binding(self, name: str, fields: DataFields) -> Binding:
+        """How a data set is bound that is declared like this."""
+        source = partial(fields.bind, partial(self.fingerprint_key, name), Path(self.folder))
+        return Binding(source, fields.rule(), fields.label, fields.second_budget)
 
     @property
     def place(self) -> Durable:
@@ -343,10 +369,6 @@ class Settings(ConfigFields, frozen=True):
         found = MasterKey.from_file(file) if path is not None or os.path.exists(file) else MasterKey.create(file)
         return found.derived(f"fingerprint of {name}")
 
-    def bind(self, name: str) -> Source:
-        """The source of a data set."""
-        return self.data_sets[name].bind(lambda: self.fingerprint_key(name), Path(self.folder))
-
     def _path(self, given: str | None) -> str | None:
         return None if given is None else str(Path(self.folder) / given)
 
@@ -362,7 +384,8 @@ def read(text: str, folder: str | os.PathLike[str] = ".") -> Settings:
 
 def read_file(path: str | os.PathLike[str]) -> Settings:
     """The settings in a file."""
-    return read(_text(Path(path)), Path(path).absolute().parent)
+    found = read(_text(Path(path)), Path(path).absolute().parent)
+    return msgspec.structs.replace(found, file=os.fspath(Path(path).absolute()))
 
 
 def declared_beside(said: str) -> tuple[str, TableFields]:
@@ -419,13 +442,21 @@ def _converted(fields: Any, kind: type[Read], what: str) -> Read:
         raise InvalidParameter(f"{what}: {error}") from None
 
 
-def open_registry(settings: Settings) -> Registry:
-    """The data sets, with their ledgers open."""
+def open_registry(settings: Settings, refresh: Sequence[str] = ()) -> Registry:
+    """The data sets, with their ledgers open; the data of those in `refresh` become the next version."""
+    for name in refresh:
+        if name not in settings.data_sets:
+            raise InvalidParameter(f"there is no data set {name!r} to refresh")
     registry = Registry(settings.place, backups=settings.backup_folder)
     try:
         for name, data in settings.data_sets.items():
-            registry.register(name, partial(settings.bind, name), data.rule(), second_budget=data.second_budget)
+            registry.add(name, settings.binding(name, data), partial(_renewed, settings, name), refresh=name in refresh)
     except BaseException:
         registry.close()
         raise
     return registry
+
+
+def _renewed(settings: Settings, name: str) -> Binding:
+    """How a data set is bound as its file declares it now."""
+    return settings.binding(name, settings.declared_now(name))

@@ -10,6 +10,7 @@ SessionId(data_set='people', path=(0, 2))
 'people.0.str%3ACA'
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from typing import NamedTuple
 from counterpoint.composition.rule import Rule
 from counterpoint.errors import (
     CounterpointError,
+    DataChanged,
     DataLost,
     InvalidParameter,
     InvalidRequest,
@@ -32,6 +34,7 @@ from counterpoint.errors import (
 )
 from counterpoint.ledger import admin
 from counterpoint.ledger.chain import Head
+from counterpoint.ledger.commands import NewerVersion
 from counterpoint.ledger.location import Durable, hold, release
 from counterpoint.ledger.state import Grant, LaunchRecord, Path, granted
 from counterpoint.queries.source import Source
@@ -39,26 +42,43 @@ from counterpoint.service.identity import Identity, Principal, Role
 from counterpoint.service.outages import Outage
 from counterpoint.session.given_away import GivenAway
 from counterpoint.session.handle import Handle
+from counterpoint.session.scope import make_version
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
+from counterpoint.session.versions import DataVersion
+from counterpoint.sources.table import Table
 from counterpoint.wire.problems import _NAME, NotFound, SessionId, unknown
 
 _MOST_FOUND = 10_000
+_log = logging.getLogger("counterpoint.service")
+
+
+class Binding(NamedTuple):
+    """How a data set is bound: what reads its rows, and what is said about them when they become a version."""
+
+    source: Callable[[], Source]
+    rule: Rule
+    label: str = ""
+    """What the rows are read from, without its secrets: for custodians and auditors."""
+    second_budget: bool = False
 
 
 class DataSet:
-    """A registered data set. Its session is opened when it is needed, and again after the database was lost."""
+    """A registered data set. Its session is opened when it is needed, and again after the database was lost.
+
+    `renewed` reads the configuration anew: a refresh binds what it says then.
+    """
 
     def __init__(
-        self, name: str, source: Callable[[], Source], rule: Rule, place: Durable, *, second_budget: bool = False
+        self, name: str, binding: Binding, place: Durable, renewed: Callable[[], Binding] | None = None
     ) -> None:
         if not _NAME.fullmatch(name):
             raise InvalidParameter(f"a data set is named by 1 to 64 letters, digits, - and _, not {name!r}")
         self.name = name
-        self._source = source
-        self._rule = rule
+        self._binding = binding
+        self._renewed = renewed or (lambda: binding)
         self._place = place
-        self._second_budget = second_budget
+        self._refreshing = threading.Lock()
         self._lock = threading.Lock()
         self._opened: Session | None = None
         self.outage = Outage(name)
@@ -85,22 +105,80 @@ class DataSet:
                 if lost is None:
                     self.outage.end()
                     return self._opened, self.found
-                self.outage.begin(lost)
+                if isinstance(lost, NewerVersion):
+                    self._binding = self._renewed()
+                else:
+                    self.outage.begin(lost)
                 with suppress(LedgerError):
                     self._opened.close()
             self.found = {}
             try:
-                self._opened = self._open()
+                self._opened = self._made(None)
             except (LedgerError, DataLost) as error:
                 if self._opened is not None:
                     self.outage.begin(error)
                 raise
-            self._opened._engine.most_launches = self._most_launches
             return self._opened, self.found
 
-    def _open(self) -> Session:
-        place, insists = self._place, self._second_budget
-        return Session(self._bound(), rule=self._rule, ledger=place, name=self.name, second_budget=insists)
+    def _made(self, refresh: str | None) -> Session:
+        """The whole session; with `refresh`, on its data as the next version."""
+        binding = self._binding
+        made = Session(
+            self._bound(),
+            rule=binding.rule,
+            ledger=self._place,
+            name=self.name,
+            second_budget=binding.second_budget,
+            refresh=refresh,
+        )
+        made._engine.most_launches = self._most_launches
+        return made
+
+    def open_as_next_version(self, note: str = "") -> DataVersion:
+        """Open the session on its data as the next version, as the operator has confirmed; a new session as it is."""
+        with self._lock:
+            self.found = {}
+            self._opened = self._made(_noted(self._binding, note))
+            return self._opened.versions[-1]
+
+    def _reopen_as_next_version(self, note: str) -> DataVersion:
+        self._binding = self._next_binding()
+        return self.open_as_next_version(note)
+
+    def refresh(self, who: str, *, note: str = "", keep: bool = False, id: str | None = None) -> DataVersion:
+        """Read the configuration and the rows anew, and make them the next version; the same id does it once.
+
+        Asks go on meanwhile. Rows that are not kept are deleted once no request reads them.
+        """
+        if keep and self._place.in_postgres:
+            raise InvalidParameter(
+                "workers that share a ledger in PostgreSQL do not keep the rows of an earlier version: leave out keep"
+            )
+        with self._refreshing:
+            try:
+                session = self.session().acting_as(who)
+            except DataChanged:  # the rows were replaced in place, and the ledger was opened anew since
+                return self._reopen_as_next_version(f"{note} (by {who})")
+            before, binding = session._seen, self._next_binding()
+            source = binding.source()
+            said = _noted(binding, note)
+            let_go = before.source.close if isinstance(before.source, Table) else None
+            budget = binding.second_budget
+            made = make_version(
+                session._engine, source, note=said, keep=keep, second_budget=budget, request=id, let_go=let_go
+            )
+            if session.data_version == before.number and isinstance(source, Table):
+                source.close()  # the version was made before, under this id
+            else:
+                self._binding = binding
+            return made
+
+    def _next_binding(self) -> Binding:
+        """What the configuration says now; the budget stays."""
+        found = self._renewed()
+        if found.rule != self._binding.rule:
+            raise InvalidParameter("a refresh leaves the budget as it is: change it back in the configuration")
+        return found
 
     def limit_launches(self, most: int) -> None:
         """Let no session of this data set have more launches than this."""
@@ -113,7 +191,7 @@ class DataSet:
     def _bound(self) -> Source:
         """The data. At first a failure is an error of the configuration; later on the database is out of reach."""
         try:
-            return self._source()
+            return self._binding.source()
         except (InvalidParameter, InvalidRequest):
             if self._opened is None:
                 raise
@@ -137,6 +215,8 @@ def _why_lost(session: Session) -> CounterpointError | None:
         session._engine.ledger.check()
     except LedgerError as error:
         return session._engine.ledger.failure or error
+    if session._engine.data.is_behind:
+        return NewerVersion("another process has refreshed the data")
     return DataLost("the connection to the data was lost") if session._source.is_lost else None
 
 
@@ -150,6 +230,11 @@ def _ask_twice(ask: Callable[[], object]) -> None:
         ask()
     except (LedgerError, DataLost):
         ask()
+
+
+def _noted(binding: Binding, note: str) -> str:
+    """What is on record of a version: what it was read from, and the custodian's note."""
+    return ": ".join(part for part in (binding.label, note) if part)
 
 
 class GrantedSession(NamedTuple):
@@ -214,10 +299,24 @@ class Registry:
         self._closed = False
 
     def register(self, name: str, source: Callable[[], Source], rule: Rule, *, second_budget: bool = False) -> DataSet:
-        """Add a data set, with its budget. One whose record cannot be trusted is set aside, and the others served."""
+        """Add a data set, with its budget."""
+        return self.add(name, Binding(source, rule, second_budget=second_budget))
+
+    def add(
+        self, name: str, binding: Binding, renewed: Callable[[], Binding] | None = None, *, refresh: bool = False
+    ) -> DataSet:
+        """Add a data set, and how it is bound now and later; with `refresh`, its data become the next version.
+
+        One whose record cannot be trusted is set aside, and the others served.
+        """
         if name in self._data_sets or name in self._set_aside:
             raise InvalidParameter(f"there is a data set {name!r} already")
-        made = DataSet(name, source, rule, self.place, second_budget=second_budget)
+        made = DataSet(name, binding, self.place, renewed)
+        if refresh:
+            made.open_as_next_version()
+        if binding.second_budget:
+            message = f"{name} has a budget of its own beside others for the same rows: losses add up"
+            _log.warning("%s", message, extra={"said": {"message": message}})
         with self._opening:
             self._serve(made)
         return made

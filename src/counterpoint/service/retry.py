@@ -16,11 +16,12 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
 from counterpoint.errors import DataLost, LedgerError, LedgerFailed, WitnessFailed
+from counterpoint.ledger.commands import NewerVersion
 from counterpoint.ledger.ledger import new_request_id
 
 PAUSES = (0.0, 0.05, 0.2, 0.5, 1.0, 2.0, 4.0)
 """Seconds before each further attempt: a database that restarts takes some."""
-LOST = frozenset({LedgerError, LedgerFailed, WitnessFailed, DataLost})
+LOST = frozenset({LedgerError, LedgerFailed, WitnessFailed, DataLost, NewerVersion})
 """The connection was lost, could not be made, or was closed for another request; other errors stay."""
 _API = "/v1/"
 _ID = b"idempotency-key"

@@ -14,7 +14,7 @@ import ipaddress
 import logging.config
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import fields
 from functools import partial
@@ -55,17 +55,20 @@ class Listening(NamedTuple):
     log_level: str = "warning"
 
 
-def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) -> None:
-    """Serve until a signal stops it. `say` shows the address, the signer and, first, the custodian's key."""
+def serve(settings: Settings, listening: Listening, say: Callable[[str], None], refresh: Sequence[str] = ()) -> None:
+    """Serve until a signal stops it. `say` shows the address, the signer and, first, the custodian's key.
+
+    The data of the data sets in `refresh` become the next version first.
+    """
     _check(settings, listening)
     logging.config.dictConfig(metrics.configuration(listening.log_level))  # before the ledger is opened, which may warn
     limits = limits_of(settings)
     with ExitStack() as opened:
         if listening.workers == 1:
-            registry = opened.enter_context(closing(open_registry(settings)))
+            registry = opened.enter_context(closing(open_registry(settings, refresh)))
             prepared = _prepared(registry)
         else:  # workers are forks of this process, which must have opened nothing
-            prepared = in_a_fork(partial(_prepared_and_closed, settings))
+            prepared = in_a_fork(partial(_prepared_and_closed, settings, refresh))
         listener = opened.enter_context(listener_at(listening))
         host, port = listener.getsockname()[:2]
         say(f"serving {prepared.names or 'no data sets'} at {address(host, port, listening.certificate is not None)}")
@@ -76,6 +79,8 @@ def serve(settings: Settings, listening: Listening, say: Callable[[str], None]) 
         if prepared.key is not None:
             say(f"the key of {FIRST!r}, shown only once: {prepared.key}")
         say(f"records and receipts are signed with the public key {prepared.signer}")
+        for name in (name for name, data in settings.data_sets.items() if data.second_budget):
+            say(f"{name} has a second budget for its rows: what is lost there adds to what is lost elsewhere")
         say("stop it with Ctrl-C, or SIGTERM")
         if listening.workers == 1:
             run_server(listening, listener, limits, partial(_closing, registry, limits))
@@ -98,8 +103,8 @@ def _prepared(registry: Registry) -> Prepared:
     return Prepared(first_key(registry), ", ".join(registry.names), registry.signer, registry.set_aside)
 
 
-def _prepared_and_closed(settings: Settings) -> Prepared:
-    with closing(open_registry(settings)) as registry:
+def _prepared_and_closed(settings: Settings, refresh: Sequence[str]) -> Prepared:
+    with closing(open_registry(settings, refresh)) as registry:
         return _prepared(registry)
 
 

@@ -11,6 +11,7 @@ from counterpoint.ledger.state import Grant
 from counterpoint.session.handle import Handle
 from counterpoint.session.session import Session
 from counterpoint.session.subsessions import Partition
+from counterpoint.session.versions import DataVersion
 from counterpoint.wire.documents import loss_json, mechanism_json, remaining_json, rule_json
 from counterpoint.wire.problems import SessionId
 
@@ -22,6 +23,7 @@ def session_json(data_set: str, session: Session) -> dict[str, Any]:
         **rule_json(session.rule),
         "loss": loss_json(session.loss),
         "made_up": session.made_up,
+        "data_version": session.data_version,
     }
     try:
         said["remaining"] = remaining_json(session.remaining)
@@ -39,6 +41,7 @@ def handle_json(data_set: str, handle: Handle, *, answers: bool = True) -> dict[
         "cost": loss_json(handle.mechanism.claim.loss),
         "grid": plain_number(handle._source.update_grid),
         "made_up": handle._source.made_up,
+        "data_version": handle.data_version,
     }
     return {**said, "halted": handle.halted} if answers else said
 
@@ -66,6 +69,15 @@ def placed_json(data_set: str, found: Session | Handle | Partition) -> dict[str,
     if isinstance(found, Session):
         return session_json(data_set, found)
     return handle_json(data_set, found) if isinstance(found, Handle) else partition_json(data_set, found)
+
+
+def version_json(version: DataVersion) -> dict[str, Any]:
+    """A version of the data; `DataVersion.public` leaves its number and time."""
+    said: dict[str, Any] = {"version": version.number, "at": version.at}
+    if version.declared is None:
+        return said
+    about = {"fingerprint": version.fingerprint, "who": version.who, "note": version.note}
+    return said | about | {"declared": version.words}
 
 
 def grant_json(id: SessionId, grant: Grant, session: Session) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from counterpoint.ledger.commands import (
     Command,
     Fit,
     LaunchCommand,
+    NewerVersion,
     OpenCommand,
     QuestionCommand,
     RefundCommand,
@@ -248,6 +249,9 @@ class Engine:
                 begun = self.ledger.begin(request, wanted, new=new, acting=self._acting)
             except RequestConflict:
                 raise conflict(given) from None
+            except NewerVersion:
+                self.data.note_newer(wanted)
+                raise
             if isinstance(begun, StoredAnswer) or begun.request == request:
                 return begun
             self._finish_first(begun, source)

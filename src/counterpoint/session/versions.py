@@ -31,7 +31,7 @@ import msgspec
 
 from counterpoint.encoding import decode
 from counterpoint.errors import DataReplaced, NotCovered
-from counterpoint.ledger.commands import RefreshCommand, read_command
+from counterpoint.ledger.commands import Command, LaunchCommand, QuestionCommand, RefreshCommand, read_command
 from counterpoint.ledger.ledger import Ledger, VersionLine
 from counterpoint.ledger.state import SessionState
 from counterpoint.queries.source import Source
@@ -52,6 +52,8 @@ class DataVersion(msgspec.Struct, frozen=True):
     fingerprint: str = ""
     who: str = ""
     note: str = ""
+    words: str = ""
+    """The declaration in words."""
 
     @property
     def public(self) -> "DataVersion":
@@ -83,6 +85,8 @@ class DataVersions:
         self._gone = set() if has_rows else {number}
         self._busy: dict[int, int] = {}
         self._let_go: dict[int, Callable[[], None]] = {}
+        self.is_behind = False
+        """Whether another process has refreshed the data: this one has to bind them anew."""
 
     @property
     def current(self) -> VersionedSource:
@@ -101,6 +105,11 @@ class DataVersions:
                 self._gone.add(number)
             return found
 
+    def note_newer(self, asked: Command) -> None:
+        """A request for this version was refused, since there is a newer one."""
+        if isinstance(asked, LaunchCommand | QuestionCommand) and asked.sees == self._current.number:
+            self.is_behind = True
+
     def has_rows(self, number: int) -> bool:
         """Whether the rows of a version can be read."""
         with self._lock:
@@ -117,7 +126,7 @@ class DataVersions:
         with self._lock:
             before = self._current
             self._current = VersionedSource(number, source)
-            self._sources[number] = source
+            self._sources[number], self.is_behind = source, False
             if keep or before.number in self._gone:
                 return
             self._sources[before.number] = without_rows(before.source)
@@ -162,10 +171,15 @@ def _on_record(line: VersionLine) -> DataVersion:
     if fact.kind == "open":
         choice = line.body.partition(b"\n")[2]
         declared = decode(choice, DeclaredData) if choice else None
-        return DataVersion(1, fact.at, declared, line.fingerprint, fact.who)
+        return DataVersion(1, fact.at, declared, line.fingerprint, fact.who, "", _words(declared))
     made = read_command(line.body)
     assert isinstance(made, RefreshCommand)
-    return DataVersion(made.number, fact.at, made.declared, made.fingerprint, fact.who, made.note)
+    about = (made.declared, made.fingerprint, fact.who, made.note, _words(made.declared))
+    return DataVersion(made.number, fact.at, *about)
+
+
+def _words(declared: DeclaredData | None) -> str:
+    return "" if declared is None else declared.text
 
 
 def must_follow(before: DeclaredData | None, source: Source) -> DeclaredData:

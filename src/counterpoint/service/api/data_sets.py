@@ -22,13 +22,14 @@ from counterpoint.service.api.inputs import (
     RequestId,
     RowsBody,
     TheRegistry,
+    VersionBody,
     for_roles,
     page_of,
 )
 from counterpoint.service.identity import Principal, Role
 from counterpoint.service.outages import note_reopened
 from counterpoint.service.registry import GrantedSession, Registry, later
-from counterpoint.service.views import grant_json, session_json
+from counterpoint.service.views import grant_json, session_json, version_json
 from counterpoint.session.session import Session
 from counterpoint.wire.problems import SessionId, unknown
 from counterpoint.wire.requests import EXACT_MECHANISMS, PAGE, decode_loss, named
@@ -165,6 +166,32 @@ def recover(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[Con
     return {"data_set": name, "recovered": registry.recover(name, by=who.name)}
 
 
+@get("/{name:str}/versions", summary="The versions of the data", sync_to_thread=True)
+def versions(registry: TheRegistry, who: Caller, name: InPath) -> list[Json]:
+    """All of them, in order. Analysts see their numbers and times; the rest is for custodians and auditors."""
+    _must_see(registry, who, name)
+    found = registry.data_set(name).session().versions
+    return [version_json(version if who.role in READERS else version.public) for version in found]
+
+
+@post(
+    "/{name:str}/versions",
+    summary="Make the data anew its next version",
+    guards=[for_roles(Role.CUSTODIAN)],
+    sync_to_thread=True,
+)
+def refresh(
+    registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[VersionBody], request_id: RequestId
+) -> Json:
+    """Read the configuration and the rows again: launches see them then. The same `Idempotency-Key` does it once.
+
+    The budget stays as it is. With `keep`, handles of the version before go on answering from its rows until the
+    service stops; without it they answer no more (`DataReplaced`).
+    """
+    made = registry.data_set(name).refresh(who.name, note=data.note, keep=data.keep, id=request_id)
+    return {"data_set": name, **version_json(made)}
+
+
 @post("/{name:str}/items", summary="Append to a stream", guards=[for_roles(Role.PRODUCER)], sync_to_thread=True)
 def append(registry: TheRegistry, name: InPath, data: JSONBody[ItemsBody], request_id: RequestId) -> Json:
     """Items arrive in this order; the same `Idempotency-Key` adds them once."""
@@ -270,6 +297,8 @@ ROUTES = Router(
         recount,
         reopen,
         recover,
+        versions,
+        refresh,
         append,
         put,
         remove,

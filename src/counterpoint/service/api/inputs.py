@@ -64,6 +64,13 @@ class ConfirmBody(Body, frozen=True, kw_only=True):
     confirm: str
 
 
+class VersionBody(Body, frozen=True, kw_only=True):
+    """A refresh: a note for the record, and whether the rows of the version before are kept for its handles."""
+
+    note: str = ""
+    keep: bool = False
+
+
 class LaunchBody(Body, frozen=True, kw_only=True):
     """A mechanism to launch; of a stream, what it follows."""
 
