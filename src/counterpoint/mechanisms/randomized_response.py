@@ -25,6 +25,7 @@ from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is
 from counterpoint.mechanisms.tails import may_fail
 from counterpoint.numbers import Number, certify
 from counterpoint.numbers.parameters import NonNegative, PositiveInt, Probability, default
+from counterpoint.privacy.certificates import machine_checked
 from counterpoint.privacy.claims import Claim, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import FirstMessage, every_step
@@ -68,7 +69,8 @@ class RandomizedResponse(Response, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """(epsilon, delta) for any two bits."""
-        return claim(self.loss, every_step(), "Henzinger et al. 2024, Lemma 2.4", interaction="one-shot")
+        by = machine_checked("Henzinger et al. 2024, Lemma 2.4", "randomized_response_private")
+        return claim(self.loss, every_step(), by, interaction="one-shot")
 
     def accepts(self, message: object) -> bool:
         """An ask with a single private integer."""

@@ -75,6 +75,7 @@ from counterpoint.mechanisms.threshold import NoisyThreshold, least_alpha, log_d
 from counterpoint.numbers import Interval, Number, Precision, precision
 from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import Flag, Positive, PositiveInt, PositiveOrNone, Rational, default
+from counterpoint.privacy.certificates import machine_checked
 from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import OneWay, every_step
@@ -154,7 +155,9 @@ class SparseVector(NoisyThreshold, Value, frozen=True):
             return claim(zCDP(self.rho + more), relation, by, interaction=self._interaction)
         assert self.epsilon is not None
         by = f"sparse vector, at most {self.hits} hits (Lyu et al. 2017, Alg 7), integer noise, e1 + e2 = epsilon"
-        return claim(PureDP(self.epsilon + more), relation, by + fresh, interaction=self._interaction)
+        plain = not self.monotone and self.release is None  # what the checked theorem is about
+        by = machine_checked(by + fresh, "sparse_vector_geometric" if plain else None)
+        return claim(PureDP(self.epsilon + more), relation, by, interaction=self._interaction)
 
     @property
     def _interaction(self) -> Interaction:
@@ -255,11 +258,8 @@ class AboveThreshold(NoisyThreshold, Value, frozen=True):
     @property
     def claim(self) -> Claim:
         """PureDP(epsilon), whatever the asks."""
-        return claim(
-            PureDP(self.epsilon),
-            every_step(),
-            "Henzinger et al. 2024, Lemma 7.4: SVT(epsilon/2) of Henzinger et al. 2024, Alg 3, integer noise",
-        )
+        by = "Henzinger et al. 2024, Lemma 7.4: SVT(epsilon/2) of Henzinger et al. 2024, Alg 3, integer noise"
+        return claim(PureDP(self.epsilon), every_step(), machine_checked(by, "sparse_vector_geometric"))
 
     @property
     def scales(self) -> tuple[Fraction, Fraction]:
