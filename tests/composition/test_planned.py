@@ -102,8 +102,18 @@ PLANS = {
 }
 
 
+FEW = ((2, Fraction(0)), (5, Fraction(0)))
+"""A menu of few choices: what is left depends on the order of launches, so that a longer one takes minutes."""
+
+
 @pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
 def test_no_adaptive_analyst_gets_beyond_a_planned_budget(plan):
+    assert worst(Filter.planned(BUDGET, plan), FEW) <= float(BUDGET.delta) * (1 + 1e-9)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_no_adaptive_analyst_with_more_choices_does_either(plan):
     assert worst(Filter.planned(BUDGET, plan)) <= float(BUDGET.delta) * (1 + 1e-9)
 
 
