@@ -12,6 +12,8 @@ from tests.session.planted import ENGINES, always, at_random, by_count, by_value
 from tests.sources import people
 
 import counterpoint as cp
+from counterpoint.errors import DataFailed
+from counterpoint.queries.fallback import either
 from counterpoint.session.session import Session
 
 COLUMNS = {"income": cp.number(0, 10_000_000), "city": cp.text()}
@@ -243,3 +245,14 @@ def test_several_count_distincts_within_a_little_memory_take_one_path_however_ma
             counted = pool.map(partial(people.found, within), [cp.count_distinct()] * 24)
             assert list(counted) == [(units,)] * 24
     assert not caplog.records, "no engine failed: the time of the second path would tell how many units there are"
+
+
+def test_an_error_that_quotes_a_row_is_logged_by_its_type_alone(caplog):
+    def fails():
+        raise RuntimeError("cannot cast 'Ann Lee, 99,123' to INTEGER")
+
+    with caplog.at_level(logging.DEBUG), pytest.raises(DataFailed) as refused:
+        either(fails, fails)
+    for said in (caplog.text, str(refused.value), repr(refused.value.__context__), refused.value.reason):
+        assert "Ann" not in said and "99,123" not in said
+    assert caplog.text.count("RuntimeError") == 2
