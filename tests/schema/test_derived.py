@@ -11,7 +11,7 @@ from counterpoint.queries import aggregates as requests
 from counterpoint.queries import quantiles as choices
 from counterpoint.queries import variance as variances
 from counterpoint.schema.columns import number
-from counterpoint.schema.declaration import Declaration, Named, derived
+from counterpoint.schema.declaration import Declaration, derived
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.table import Table
 
@@ -74,10 +74,6 @@ def test_a_declaration_with_derived_columns_is_described_stored_and_rehearsed():
             assert made_up.prepare(named) == table.prepare(named)
         (speeds,) = people.found(made_up, requests.count(f"speed = {INLINE['speed']} OR {INLINE['speed']} IS NULL"))
         assert (speeds,) == people.found(made_up, requests.count()), "made-up rows have the values they would have"
-
-
-def test_a_column_that_is_not_derived_is_stored_as_it_was():
-    assert b"expression" not in encode(Named("age", number(0, 9)))
 
 
 @pytest.mark.parametrize(
