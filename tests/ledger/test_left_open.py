@@ -13,6 +13,7 @@ from counterpoint.ledger.sealing import MasterKey
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.session.fit import launchable
 from counterpoint.session.runner import Engine
+from counterpoint.session.versions import DataVersions
 
 
 class Flaky(Numbers):
@@ -55,7 +56,9 @@ def test_the_seed_of_another_request_does_not_open(lasting):
         if lasting.kind == "postgres":
             with closing(lasting.ledger()) as other:
                 lasting.sql(swap)
-                Engine(other).launch((), launchable(cp.Laplace("0.01"), source))  # or what is in memory is used
+                Engine(other, DataVersions(source)).launch(
+                    (), launchable(cp.Laplace("0.01"), source)
+                )  # or what is in memory is used
             assert isinstance(handles[0].ask("apples", id="q0"), int)
             for name in ("q1", "next"):
                 with pytest.raises(Unsealable):
@@ -108,7 +111,7 @@ def test_a_launch_finishes_first_what_is_open_in_its_session(place):
     ledger.bind(place.source.fingerprint())
     composition = Concurrent(cp.Filter(cp.PureDP(1)), place.source.relation)
     ledger.begin("root", OpenCommand((), composition))
-    path = Engine(ledger).launch((), launchable(cp.Laplace("0.25"), place.source))
+    path = Engine(ledger, DataVersions(place.source)).launch((), launchable(cp.Laplace("0.25"), place.source))
     assert path == (0,) and ledger.opened() == ()
     assert ledger.read(()).state.launched == 1 and ledger.read((0,)).mechanism == cp.Laplace("0.25")
     ledger.verify()
