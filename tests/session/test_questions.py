@@ -321,7 +321,7 @@ def test_a_question_that_is_open_is_finished_on_the_coins_that_it_began_with():
         if finish:
             (intent,) = s._engine.ledger.opened()
             s._engine.ledger._records.opened[intent.request] = replace(intent, command=None)  # as it is on record
-            assert s._engine.recover(s._source) == 0
+            assert s._engine.recover() == 0
         answers.add(int(s.ask(cp.count(), epsilon="1e-9", id="people")))
     assert len(answers) == 1
 
