@@ -236,8 +236,9 @@ def test_live_tables_timestamps_and_derived_columns_are_declared(tmp_path):
         tmp_path,
     )
     (tmp_path / "people.csv").write_text("person,age\n1,34\n2,51\n")
-    assert isinstance(settings.bind("carts"), cp.LiveTable)
-    with cp.Session(settings.bind("people"), cp.PureDP(10**6)) as session:
+    carts, people = (settings.binding(name, settings.data_sets[name]).source() for name in ("carts", "people"))
+    assert isinstance(carts, cp.LiveTable)
+    with cp.Session(people, cp.PureDP(10**6)) as session:
         assert session.launch(cp.Laplace(10**5)).ask(cp.sum("double")) == 170
     with pytest.raises(InvalidParameter, match="two data sets are called 'carts'"):
         _ = msgspec.structs.replace(settings, tables={"carts": settings.tables["people"]}).data_sets
