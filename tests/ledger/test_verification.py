@@ -126,8 +126,8 @@ FORGED = {
     ),
     "a launch that cannot be read": (at("launch", "() L", with_body("{")), "cannot be read"),
     "a launch of the unknown": (at("launch", "() L", with_body('{"type":"Unknown/1"}')), "cannot be read"),
-    "a launch of nothing": (at("launch", "() L", with_body("[]")), "does not say"),
-    "a launch of words": (at("launch", "() L", saying(mechanism="Laplace")), "does not say"),
+    "a launch of nothing": (at("launch", "() L", with_body("[]")), "not have the form"),
+    "a launch of words": (at("launch", "() L", saying(mechanism="Laplace")), "not have the form"),
     "an entry of no kind": (at("ask", "() a", lambda entry: replace(entry, kind="gift")), "no known kind"),
 }
 
@@ -277,7 +277,7 @@ def test_a_ledger_is_opened_and_verified_while_another_process_writes_to_it(repl
 
         monkeypatch.setattr(ledger._store, "rows", slow_rows)
         ledger.verify()
-    assert len(calls) == 7, "the session and the register: at the start, and verified with their rows"
+    assert len(calls) == 8, "how far to compact; the session and the register: at the start, and verified with their rows"
 
 
 def test_what_is_left_open_is_read_as_of_one_moment(replicas, monkeypatch):

@@ -249,6 +249,7 @@ class EmbeddedEngine:
         import duckdb  # noqa: PLC0415
 
         connection, self._connection = self._connection, None
+        self._parsed.clear()
         if connection is not None:
             with suppress(duckdb.Error):
                 connection.close()
