@@ -277,7 +277,9 @@ def test_a_ledger_is_opened_and_verified_while_another_process_writes_to_it(repl
 
         monkeypatch.setattr(ledger._store, "rows", slow_rows)
         ledger.verify()
-    assert len(calls) == 8, "how far to compact; the session and the register: at the start, and verified with their rows"
+    assert len(calls) == 8, (
+        "how far to compact; the session and the register: at the start, and verified with their rows"
+    )
 
 
 def test_what_is_left_open_is_read_as_of_one_moment(replicas, monkeypatch):
