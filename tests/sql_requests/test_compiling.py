@@ -8,8 +8,9 @@ import pytest
 from tests.schema.grammar import COLUMNS, Grammar, worlds
 
 import counterpoint as cp
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidRequest, UnsupportedSQL
 from counterpoint.schema.expressions.conditions import condition
+from counterpoint.sql_requests import parse
 
 ACCEPTED = [
     ("SELECT COUNT(*) FROM flights", cp.count()),
@@ -53,6 +54,7 @@ ACCEPTED = [
     ("SELECT COUNT(*) FROM t WHERE DATE(at) = DATE '2024-02-29'", cp.count(where="DATE(\"at\") = '2024-02-29'")),
     ('SELECT COUNT(*) FROM t WHERE EXTRACT(hour FROM "at") = 3', cp.count(where='HOUR("at") = 3')),
     ("SELECT COUNT(*) FROM t WHERE NOT CASE WHEN x THEN y END", cp.count(where="NOT CASE WHEN x THEN y END")),
+    ("SELECT SUM(IF(x > 3, a, b)) FROM t", cp.sum("CASE WHEN x > 3 THEN a ELSE b END")),
     (
         "SELECT COUNT(*) AS n, carrier, AVG(delay) FROM flights WHERE month <= 3 GROUP BY carrier",
         cp.select(n=cp.count("month <= 3"), column2=cp.mean("delay", "month <= 3"), by="carrier"),
@@ -173,6 +175,25 @@ def test_without_a_unit_no_distinct_values_are_counted():
     session = cp.Session(cp.Stream(fields={"page": cp.text()}), within=cp.PureDP(1))
     with pytest.raises(InvalidRequest, match="of the column that identifies a unit; how many values"):
         session.sql("SELECT COUNT(DISTINCT page) FROM visits", epsilon=1)
+
+
+@pytest.mark.parametrize(
+    ("condition", "badly"),
+    [
+        ("(a = 1 OR b = 1) AND c = 1", lambda text: text.replace("(", "").replace(")", "")),
+        ("NOT (a = 1 AND b = 1)", lambda text: text.replace("(", "").replace(")", "")),
+        ("a - (b - c) > 0", lambda text: text.replace("(", "").replace(")", "")),
+        ("name = 'x'", lambda text: text.replace("'", '"')),
+        ("a < 1.50", lambda text: text.replace("1.50", "1.5")),
+        ("a < 1", lambda text: f"{text} AND"),
+    ],
+)
+def test_a_clause_whose_text_would_read_otherwise_is_refused(condition, badly, monkeypatch):
+    """The text of a clause is written by sqlglot and answered as it reads: a writer that changes it is caught."""
+    written = parse.written
+    monkeypatch.setattr(parse, "written", lambda node: badly(written(node)))
+    with pytest.raises(UnsupportedSQL, match="expression that reads otherwise as a text"):
+        cp.sql(f"SELECT COUNT(*) FROM t WHERE {condition}")
 
 
 def test_what_a_request_keeps_of_a_where_means_what_the_query_says():

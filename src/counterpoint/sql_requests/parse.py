@@ -7,6 +7,8 @@ that they do not read: an argument that was overlooked would change the meaning 
 
 A query has one source in FROM and LEFT JOINs of sources with one row for each key (see `Sources`). `Scope` turns the
 aliases of a query into the dotted names of requests, and a condition into the text that the request keeps on record.
+That text is what is answered: it is parsed as `where=` is, today and by later readers of the record. So each text is
+read back as it is written, and a query whose tree does not come back is refused.
 
 >>> tree = parsed("SELECT AVG(p.age) FROM visits AS v LEFT JOIN people AS p ON v.person = p.person GROUP BY v.page")
 >>> scope = Scope.read(tree)
@@ -194,7 +196,7 @@ _KNOWN = {*_SIGNS.split(), *_VALUES.split(), *["year", "quarter", "month", "day"
 
 
 def _as_requests_write(node: "exp.Expr") -> "exp.Expr":
-    """DATE '2024-02-29' is '2024-02-29' in a request, and EXTRACT(month FROM day) is MONTH(day)."""
+    """DATE '2024-02-29' is '2024-02-29' in a request, EXTRACT(month FROM day) is MONTH(day), and IF is CASE."""
     from sqlglot import exp  # noqa: PLC0415 - as above
 
     parts = {
@@ -203,10 +205,32 @@ def _as_requests_write(node: "exp.Expr") -> "exp.Expr":
     }
     if node.key == "extract" and node.name.upper() in parts:
         return parts[node.name.upper()](this=only(node, "this", "expression").expression)
+    if node.key == "if" and node.arg_key != "ifs":
+        return exp.Case(ifs=[exp.If(this=node.this, true=node.args["true"])], default=node.args.get("false"))
     if node.key == "date":  # which the parser's own writer spells as a CAST
         return exp.Anonymous(this="DATE", expressions=[only(node, "this").this])
     dated = node.key == "cast" and node.this.key == "literal" and node.this.is_string
     return node.this if dated and node.args["to"].is_type("date") else node
+
+
+def reads_back(tree: "exp.Expr", text: str) -> bool:
+    """Whether a text parses to this tree, apart from quotes that a name does not need.
+
+    >>> both = parsed("SELECT COUNT(*) FROM t WHERE (a OR b) AND c").args["where"].this
+    >>> reads_back(both, '("a" OR b) AND c'), reads_back(both, "a OR b AND c")
+    (True, False)
+    """
+    import sqlglot  # noqa: PLC0415 - as above
+    from sqlglot import exp  # noqa: PLC0415
+
+    def unquoted(node: "exp.Expr") -> "exp.Expr":
+        return exp.to_identifier(node.name, quoted=False) if node.key == "identifier" else node
+
+    try:
+        again = sqlglot.parse_one(text, read=DIALECT, into=exp.Condition)
+        return bool(again.transform(_as_requests_write).transform(unquoted) == tree.transform(unquoted))
+    except Exception:  # also RecursionError
+        return False
 
 
 _LEFT = "write LEFT JOIN name USING (key): a row that finds nothing keeps its place, and the columns are missing there"
@@ -284,7 +308,10 @@ class Scope:
         for part in tree.walk():
             if part.key not in _KNOWN and not (part.key == "anonymous" and str(part.this).upper() in ("CLAMP", "DATE")):
                 raise unsupported(f"{function_name(part)} in an expression", part, ALLOWED.replace("WEEKDAY", "ISODOW"))
-        return written(tree)
+        text = written(tree)
+        if not reads_back(tree, text):
+            raise unsupported("expression that reads otherwise as a text", node, "write it more plainly")
+        return text
 
     def value(self, node: "exp.Expr") -> str:
         """What a request calls a value of a row: the name of a column, or the text of an expression over columns."""
