@@ -191,6 +191,12 @@ def test_an_sqlite_ledger_has_one_worker_and_tls_needs_both_files(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_workers_of_a_ledger_in_postgresql_need_one_key_for_fingerprints(tmp_path):
+    settings = config.read("ledger = 'postgresql:///x'", tmp_path)
+    with pytest.raises(InvalidParameter, match="needs a line at its top, data_key_file"):
+        settings.fingerprint_key("people")
+
+
 def test_limits_are_known_by_name():
     assert limits_of(config.read("limits.burst = 5")).burst == 5
     with pytest.raises(InvalidParameter, match="there is no limit 'bursts'"):

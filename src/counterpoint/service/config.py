@@ -362,8 +362,8 @@ class Settings(ConfigFields, frozen=True):
         path = self._path(self.data_key_file)
         if path is None and self.place.in_postgres:
             raise InvalidParameter(
-                "a table with a ledger in PostgreSQL needs data_key_file, the same for every worker: make one with "
-                "counterpoint ledger key FILE"
+                'with a ledger in PostgreSQL the configuration needs a line at its top, data_key_file = "FILE", with '
+                "the same file for every worker: make it with counterpoint ledger key FILE"
             )
         file = f"{os.path.realpath(self.place.place)}.data-key" if path is None else path
         found = MasterKey.from_file(file) if path is not None or os.path.exists(file) else MasterKey.create(file)
