@@ -194,6 +194,7 @@ def test_a_person_is_added_signs_in_with_the_key_that_was_shown_and_is_ended(des
 PAGES = (
     *("/", "/sessions/people", "/sessions/people.0", "/history", "/grants", "/ledger"),
     *("/people", "/people?do=new+key&of=ann", "/people?do=end&of=bob", "/sessions/people/in-words"),
+    "/data-sets/people",
 )
 NAMELESS = """[...document.querySelectorAll("a, button, input:not([type=hidden]), select, textarea")].filter(one =>
     !(one.getAttribute("aria-label") || one.textContent.trim() || (one.labels && one.labels.length))

@@ -163,6 +163,8 @@ SEEN = [
     ("/sessions/people.9", 404, 404, 404, 404, 404),
     ("/sessions/none", 404, 404, 404, 404, 404),
     ("/sessions/people/in-words", 200, 404, 404, 200, 404),
+    ("/data-sets/people", 200, 200, 404, 200, 404),
+    ("/data-sets/none", 404, 404, 404, 404, 404),
     ("/people", 200, 403, 403, 403, 403),
     ("/people?do=end&of=ann", 200, 403, 403, 403, 403),
 ]

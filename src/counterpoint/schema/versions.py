@@ -11,7 +11,7 @@ Columns, keys, bounds and caps may change: each launch has the sensitivity of th
 "the unit would be 'household', and it is 'person'"
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from counterpoint.encoding import Plain, Tagged, Value
 
@@ -35,23 +35,26 @@ class DeclaredData(Tagged, Value, frozen=True):
 
 def why_not_next(before: DeclaredData, after: DeclaredData) -> str | None:
     """Why data declared like `after` cannot be a version behind data declared like `before`; None if they can."""
+    return next(reasons_against(before, after), None)
+
+
+def reasons_against(before: DeclaredData, after: DeclaredData) -> Iterator[str]:
+    """Every change of the declaration that no later version may make."""
     if after.what != before.what:
-        return f"a row would be one of a {after.what}, and it is one of a {before.what}"
+        yield f"a row would be one of a {after.what}, and it is one of a {before.what}"
     if after.unit != before.unit:
-        return f"the unit would be {_unit(after.unit)}, and it is {_unit(before.unit)}"
-    if after.unit_types != before.unit_types:
-        return (
+        yield f"the unit would be {_unit(after.unit)}, and it is {_unit(before.unit)}"
+    elif after.unit_types != before.unit_types:
+        yield (
             f"units would be named by {_types(after.unit_types)}, and they are named by {_types(before.unit_types)}: "
             "one unit would have two names"
         )
     if after.neighbours != before.neighbours:
-        return f"neighbours would be declared by {after.neighbours!r}, and they are by {before.neighbours!r}"
+        yield f"neighbours would be declared by {after.neighbours!r}, and they are by {before.neighbours!r}"
     members = dict(before.members)
     for name, member in after.members:
-        why = None if name not in members else why_not_next(members[name], member)
-        if why is not None:
-            return f"{name}: {why}"
-    return None
+        if name in members:
+            yield from (f"{name}: {why}" for why in reasons_against(members[name], member))
 
 
 def _unit(columns: Sequence[str]) -> str:

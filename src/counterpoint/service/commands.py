@@ -124,7 +124,7 @@ def check_data(
             declared = config_file.read_file(config).table_of(file, name)
         with declared.bind(lambda: None, Path()) as table:
             report = table.check()
-        typer.echo(msgspec.json.encode(report.plain()).decode() if json else str(report))
+        typer.echo(msgspec.json.encode(report.plain()).decode() if json else report.text(toml=True))
 
 
 keys = typer.Typer(name="keys", help="Look after the principals of a ledger and their keys.", no_args_is_help=True)

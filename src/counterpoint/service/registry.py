@@ -63,6 +63,13 @@ class Binding(NamedTuple):
     second_budget: bool = False
 
 
+class SeenVersion(NamedTuple):
+    """A next version that a custodian has looked at before confirming it: its number and its fingerprint."""
+
+    number: int
+    fingerprint: str
+
+
 class DataSet:
     """A registered data set. Its session is opened when it is needed, and again after the database was lost.
 
@@ -142,13 +149,22 @@ class DataSet:
             return self._opened.versions[-1]
 
     def _reopen_as_next_version(self, note: str) -> DataVersion:
-        self._binding = self._next_binding()
+        self._binding = self.next_binding()
         return self.open_as_next_version(note)
 
-    def refresh(self, who: str, *, note: str = "", keep: bool = False, id: str | None = None) -> DataVersion:
+    def refresh(
+        self,
+        who: str,
+        *,
+        note: str = "",
+        keep: bool = False,
+        id: str | None = None,
+        seen: SeenVersion | None = None,
+    ) -> DataVersion:
         """Read the configuration and the rows anew, and make them the next version; the same id does it once.
 
-        Asks go on meanwhile. Rows that are not kept are deleted once no request reads them.
+        Asks go on meanwhile. Rows that are not kept are deleted once no request reads them. With `seen`, nothing
+        happens if what is read now is another version than the one that was looked at.
         """
         if keep and self._place.in_postgres:
             raise InvalidParameter(
@@ -159,26 +175,39 @@ class DataSet:
                 session = self.session().acting_as(who)
             except DataChanged:  # the rows were replaced in place, and the ledger was opened anew since
                 return self._reopen_as_next_version(f"{note} (by {who})")
-            before, binding = session._seen, self._next_binding()
+            before, binding = session._seen, self.next_binding()
             source = binding.source()
+            if seen is not None and not _is_seen(source, seen, session, id):
+                _let_go(source)
+                raise InvalidParameter(
+                    "the rows, the declaration or the current version changed after you looked: look again"
+                )
             said = _noted(binding, note)
             let_go = before.source.close if isinstance(before.source, Table) else None
             budget = binding.second_budget
             made = make_version(
                 session._engine, source, note=said, keep=keep, second_budget=budget, request=id, let_go=let_go
             )
-            if session.data_version == before.number and isinstance(source, Table):
-                source.close()  # the version was made before, under this id
+            if session.data_version == before.number:
+                _let_go(source)  # the version was made before, under this id
             else:
                 self._binding = binding
             return made
 
-    def _next_binding(self) -> Binding:
+    def next_binding(self) -> Binding:
         """What the configuration says now; the budget stays."""
         found = self._renewed()
         if found.rule != self._binding.rule:
             raise InvalidParameter("a refresh leaves the budget as it is: change it back in the configuration")
         return found
+
+    def has_other_rows(self) -> bool:
+        """Whether the rows or the declaration were changed in place, so that the ledger does not know them."""
+        try:
+            self.session()
+        except DataChanged:
+            return True
+        return False
 
     def limit_launches(self, most: int) -> None:
         """Let no session of this data set have more launches than this."""
@@ -207,6 +236,24 @@ class DataSet:
         with self._lock:
             if self._opened is not None:
                 self._opened.close()
+
+
+def _is_seen(source: Source, seen: SeenVersion, session: Session, request: str | None) -> bool:
+    """Whether a next version is the one that was looked at, or was made by this request before."""
+    own = None if request is None else session._engine.own_id(request)
+    if own is not None and session._engine.ledger.find(own) is not None:
+        return True
+    return next_seen(source, session.data_version) == seen
+
+
+def next_seen(source: Source, current: int) -> SeenVersion:
+    """How these data are recognised as the version behind the current one."""
+    return SeenVersion(current + 1, source.numbered(current + 1).fingerprint() or "")
+
+
+def _let_go(source: Source) -> None:
+    if isinstance(source, Table):
+        source.close()
 
 
 def _why_lost(session: Session) -> CounterpointError | None:
@@ -388,6 +435,11 @@ class Registry:
     def names(self) -> tuple[str, ...]:
         """The data sets that are served."""
         return tuple(self._data_sets)
+
+    @property
+    def bound(self) -> tuple[str, ...]:
+        """Those whose rows are the ones on record: not those that were changed in place and wait for a refresh."""
+        return tuple(name for name in self.names if not self._data_sets[name].has_other_rows())
 
     def data_set(self, name: str) -> DataSet:
         """One of them."""

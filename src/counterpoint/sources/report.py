@@ -15,6 +15,8 @@ error or branch that an analyst sees depends on it.
 CapChoice(rows_per_unit=5, dropped=195, error=15)
 """
 
+import json
+import re
 import warnings
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
@@ -93,7 +95,11 @@ class ColumnReport(msgspec.Struct, frozen=True):
     most_frequent: tuple[FrequentText, ...] = ()
     """Of those not among the declared keys: the values. Of unreadable texts: their spellings, with digits as 9."""
     suggestion: str = ""
-    """The line to write in `columns`, and why; empty if there is nothing to say."""
+    """The line to write in `columns`; empty if there is nothing to say."""
+    toml: str = ""
+    """The same line for the configuration of a service."""
+    why: str = ""
+    """Why that line."""
 
     @property
     def converted(self) -> bool:
@@ -137,9 +143,13 @@ class Report(msgspec.Struct, frozen=True):
         return {"raw_data": MARK, **fields}
 
     def __str__(self) -> str:
-        return "\n".join((MARK, "", *self._lines()))
+        return self.text()
 
-    def _lines(self) -> list[str]:
+    def text(self, *, toml: bool = False) -> str:
+        """The report for people; with `toml`, what it suggests is written as in the configuration of a service."""
+        return "\n".join((MARK, "", *self._lines(toml)))
+
+    def _lines(self, toml: bool) -> list[str]:
         lines = [f"rows: {self.rows}", f"rows without a unit, left out: {self.rows_without_unit}"]
         if self.caps:
             spread = ", ".join(f"{name} {rows}" for name, rows in self.rows_of_units.items())
@@ -149,10 +159,10 @@ class Report(msgspec.Struct, frozen=True):
             lines += [f"  {cap.rows_per_unit:>7} {self._share(cap.dropped):>9} {cap.error:>7}" for cap in self.caps]
             lines += [f"  suggestion: {self.suggestion}"] if self.suggestion else []
         for column in self.columns:
-            lines += ["", *self._lines_of(column)]
+            lines += ["", *self._lines_of(column, toml)]
         return lines
 
-    def _lines_of(self, column: ColumnReport) -> list[str]:
+    def _lines_of(self, column: ColumnReport, toml: bool) -> list[str]:
         converted = ", read from texts" if column.converted else ""
         lines = [f"{column.name} ({column.given}): {column.declared}{converted}"]
         found = {
@@ -166,7 +176,8 @@ class Report(msgspec.Struct, frozen=True):
         title = "values" if column.undeclared else "spellings, with 9 for every digit"
         if column.most_frequent:
             lines.append(f"  {title}: " + ", ".join(f"{one.text!r} {one.rows}" for one in column.most_frequent))
-        return lines + ([f"  suggestion: {column.suggestion}"] if column.suggestion else [])
+        line = column.toml if toml else column.suggestion
+        return lines + ([f"  suggestion: {line}  # {column.why}"] if line else [])
 
     def _share(self, many: int) -> str:
         return f"{float(100 * Fraction(many, max(self.rows, 1))):.2g} %"
@@ -225,7 +236,7 @@ def compute(engine: SqlEngine, declared: Declaration, kinds: Mapping[str, str], 
             undeclared,
             listed,
         )
-        columns.append(replace(report, suggestion=_suggestion(named, report, rows)))
+        columns.append(_with_suggestion(named, report, rows))
     if declared.unit is None:
         return Report(rows, 0, rows, 1, 0, {}, (), tuple(columns))
     units = [(int(n), int(many)) for n, many in engine.run(survey.units_by_rows(loaded))]
@@ -281,18 +292,47 @@ def _better_cap(units: RowsOfUnits, rows: int, own: CapChoice) -> str:
     return f"no cap up to {_MORE_CAPS[-1]} keeps 99 % of the rows: choose a unit with fewer rows, or ask for less"
 
 
-def _suggestion(named: Named, found: ColumnReport, rows: int) -> str:
-    """The line to write, if more than 1 % of the values were lost or changed in a way that a declaration mends."""
+def _with_suggestion(named: Named, found: ColumnReport, rows: int) -> ColumnReport:
+    """With the line to write, if more than 1 % of the values were lost or changed in a way that a declaration mends."""
     column = named.column
-    line = None
+    better: Number | Category | None = None
     if isinstance(column, Number) and max(found.below, found.above) > NOTABLE * rows:
-        line = _widened(column, found, rows).code
+        better = _widened(column, found, rows)
         why = "bounds twice as far, if you know without these rows that such values are real"
     elif isinstance(column, Category) and found.undeclared > NOTABLE * rows:
-        line, why = _with_keys(column, found, rows), "with the frequent values that are public as keys"
-    if line is None:
-        return ""
-    return f"{named.name!r}: {line}  # {why}"
+        better, why = _with_keys(column, found, rows), "with the frequent values that are public as keys"
+    if better is None:
+        return found
+    return replace(found, suggestion=f"{named.name!r}: {better.code}", toml=as_toml(named.name, better), why=why)
+
+
+def as_toml(name: str, column: Number | Category) -> str:
+    """The declaration of a column as the configuration of a service has it.
+
+    >>> as_toml("age", Number(0, 120)), as_toml("Sex", Category(["F"]))
+    ('columns.age = { type = "number", low = 0, high = 120 }', 'columns.Sex = { type = "category", keys = ["F"] }')
+    """
+    key = name if _BARE.fullmatch(name) else _text(name)
+    if isinstance(column, Category):
+        keys = ", ".join(_text(one) if isinstance(one, str) else str(one) for one in column.keys)
+        return f'columns.{key} = {{ type = "category", keys = [{keys}] }}'
+    given = {"low": column.low, "high": column.high, **({} if column.step == 1 else {"step": column.step})}
+    fields = [f"{field} = {_number(value)}" for field, value in given.items()]
+    fields += [] if column.units is None else [f"units = {_text(column.units)}"]
+    return f'columns.{key} = {{ type = "number", {", ".join(fields)} }}'
+
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+
+
+def _text(text: str) -> str:
+    """A basic string of TOML, which is one of JSON."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _number(value: Fraction) -> str:
+    """A whole number as it is; any other as a text, which is read exactly."""
+    return str(value) if value.denominator == 1 else _text(format_number(value))
 
 
 def _widened(column: Number, found: ColumnReport, rows: int) -> Number:
@@ -300,17 +340,17 @@ def _widened(column: Number, found: ColumnReport, rows: int) -> Number:
     width = column.high - column.low
     low = column.low - width if found.below > NOTABLE * rows else column.low
     high = column.high + width if found.above > NOTABLE * rows else column.high
-    return Number(low, high, column.step)
+    return Number(low, high, column.step, column.units)
 
 
-def _with_keys(column: Category, found: ColumnReport, rows: int) -> str | None:
+def _with_keys(column: Category, found: ColumnReport, rows: int) -> Category | None:
     """The declared keys and those others that at least 1 % of the rows have; None if there are none."""
     texts = [one.text for one in found.most_frequent if one.rows >= max(Fraction(_FEWEST), NOTABLE * rows)]
     added: list[int | str] = list(texts)
     if column.kind == "number":
         added = [int(text) for text in texts if text.strip().lstrip("+-").isdigit()]
     new = [key for key in added if key not in column.keys]
-    return Category((*column.keys, *new)).code if new else None
+    return Category((*column.keys, *new)) if new else None
 
 
 def warn(report: Report) -> None:

@@ -67,7 +67,7 @@ def _granted_here(name: str, given: list[GrantedSession], now: int) -> Json:
 @get("/{name:str}", summary="What a data set protects, and what its columns are", sync_to_thread=True)
 def described(registry: TheRegistry, who: Caller, name: InPath) -> Json:
     """The declaration, which is public to everyone with a grant here."""
-    _must_see(registry, who, name)
+    must_see(registry, who, name)
     return {"data_set": name, "description": str(registry.data_set(name).source.describe())}
 
 
@@ -169,7 +169,7 @@ def recover(registry: TheRegistry, who: Caller, name: InPath, data: JSONBody[Con
 @get("/{name:str}/versions", summary="The versions of the data", sync_to_thread=True)
 def versions(registry: TheRegistry, who: Caller, name: InPath) -> list[Json]:
     """All of them, in order. Analysts see their numbers and times; the rest is for custodians and auditors."""
-    _must_see(registry, who, name)
+    must_see(registry, who, name)
     found = registry.data_set(name).session().versions
     return [version_json(version if who.role in READERS else version.public) for version in found]
 
@@ -279,7 +279,8 @@ def _kinds(names: list[str] | None) -> list[type[Mechanism]] | None:
     return [named(name) for name in names]
 
 
-def _must_see(registry: Registry, who: Principal, name: str) -> None:
+def must_see(registry: Registry, who: Principal, name: str) -> None:
+    """Other people's data sets look as if they did not exist."""
     seen = who.role in READERS or any(given.grant.to == who.name for given in registry.granted(name))
     if not seen:
         raise unknown(name)

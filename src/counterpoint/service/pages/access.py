@@ -11,8 +11,11 @@ A key is sent once, in the body of a form; from then on the browser has a cookie
 | answers and their receipts | their own | their own | no | no |
 | the public record, to download | yes | no | yes | no |
 | people and the ids of their keys | yes | no | no | no |
+| versions of the data: number and time | yes | where they have a grant | yes | no |
+| who made a version, its note and its fingerprint | yes | no | yes | no |
+| the report on how the rows fit | yes | no | no | no |
 | how many items a stream has | yes | where they have a grant | yes | yes |
-| how many rows a table has | no | no | no | no |
+| how many rows a table has | in the report | no | no | no |
 """
 
 import threading

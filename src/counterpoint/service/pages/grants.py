@@ -257,7 +257,7 @@ def _page(
         form=form or {},
         opened=opened or refused is not None or len(grants) <= FEW,
         analysts=analysts,
-        data_sets=[(name, _left(registry, name)) for name in registry.names],
+        data_sets=[(name, _left(registry, name)) for name in registry.bound],
         measures=tuple(MEASURES),
         mechanisms=MECHANISMS,
     )
@@ -266,7 +266,7 @@ def _page(
 def _facts(registry: Registry, who: Principal, now: float) -> list[GrantFacts]:
     """All grants that a principal sees; the history of each data set is looked through once."""
     found = []
-    for name in registry.names:
+    for name in registry.bound:
         recounted: set[Path] = set()
         divided: set[Path] = set()
         for fact in registry.data_set(name).session()._engine.ledger.history():
@@ -330,7 +330,7 @@ def _left(registry: Registry, name: str) -> str:
 
 
 def _given(registry: Registry, who: Principal, text: str) -> GrantedSession:
-    for name in registry.names:
+    for name in registry.bound:
         for given in visible_grants(registry, who, name):
             if str(given.id) == text:
                 return given

@@ -183,7 +183,7 @@ def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Resp
         data_sets=sorted({name for name, facts in everything if facts}),
         people=sorted({fact.who for _, facts in everything for fact in facts if fact.who}),
         strip=_strip(filters, chosen, start, len(shown)),
-        records=registry.names if by.who.role in OVERSEERS else (),
+        records=registry.bound if by.who.role in OVERSEERS else (),
         start=start,
         shown=len(shown),
         found=len(chosen),
@@ -218,7 +218,7 @@ def _strip(filters: HistoryFilters, lines: Sequence[_Found], start: int, shown: 
 
 def _sessions(registry: Registry, who: Principal) -> Iterator[tuple[str, Session]]:
     """The sessions whose histories a principal reads, each with its data set."""
-    for name in registry.names:
+    for name in registry.bound:
         if who.role in OVERSEERS:
             yield name, registry.data_set(name).session()
         else:

@@ -18,6 +18,7 @@ from counterpoint.service.pages.access import OVERSEERS, By, source_words, visib
 from counterpoint.service.pages.render import drawn, page, refreshing
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import ahead, day, figure
+from counterpoint.service.refresh_preview import report_of
 from counterpoint.service.registry import GrantedSession, Registry
 
 _DAYS = 90
@@ -55,6 +56,7 @@ def index(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Res
     """The first page."""
     lines, now = _lines(registry, by.who), time.time()
     notices = [*_set_aside(registry, by.who), *_short(lines), *_ending(registry, by.who, now)]
+    notices += [*_changed(registry, by.who), *_ill_fitting(registry, by.who)]
     return page("index", by, here="/", live=refreshing(request), lines=lines, notices=notices)
 
 
@@ -62,11 +64,13 @@ def _lines(registry: Registry, who: Principal) -> list[IndexLine]:
     if who.role in OVERSEERS:
         return [_data_set(registry, who, name) for name in registry.names]
     if who.role is Role.PRODUCER:
-        return [IndexLine(name, None, source_words(registry.data_set(name).source, who)) for name in registry.names]
-    return [_granted(name, given, who) for name in registry.names for given in visible_grants(registry, who, name)]
+        return [IndexLine(name, None, source_words(registry.data_set(name).source, who)) for name in registry.bound]
+    return [_granted(name, given, who) for name in registry.bound for given in visible_grants(registry, who, name)]
 
 
 def _data_set(registry: Registry, who: Principal, name: str) -> IndexLine:
+    if registry.data_set(name).has_other_rows():
+        return IndexLine(name, f"/data-sets/{name}", "not served: its rows or its declaration were changed in place")
     whole = registry.data_set(name).session()
     timeline = visible_timeline(whole, who, by="time")
     standing = [given for given in registry.granted(name) if not given.grant.revoked]
@@ -119,10 +123,29 @@ def _set_aside(registry: Registry, who: Principal) -> list[Notice]:
     return [Notice(name, f"is not served. {why}", "/ledger", "See the ledger", True) for name, why in found.items()]
 
 
+def _changed(registry: Registry, who: Principal) -> list[Notice]:
+    """Data sets whose rows were replaced where they lie, and that the ledger does not know again."""
+    names = [name for name in registry.names if name not in registry.bound] if who.role in OVERSEERS else []
+    says = "is not served: its rows or its declaration were changed in place."
+    return [Notice(name, says, f"/data-sets/{name}", "Make them the next version", True) for name in names]
+
+
+def _ill_fitting(registry: Registry, who: Principal) -> list[Notice]:
+    """Tables of which more than 1 % is lost or changed: that follows from exact counts, so custodians alone see it."""
+    found = []
+    for name in registry.bound if who.role is Role.CUSTODIAN else ():
+        report = report_of(registry.data_set(name).source)
+        faults = () if report is None else report.faults()
+        if faults:
+            says = f"does not fit its declaration: {faults[0]}{', and more' if len(faults) > 1 else ''}."
+            found.append(Notice(name, says, f"/data-sets/{name}", "See its report"))
+    return found
+
+
 def _ending(registry: Registry, who: Principal, now: float) -> list[Notice]:
     """Grants that end within a week."""
     found = []
-    for name in () if who.role is Role.PRODUCER else registry.names:
+    for name in () if who.role is Role.PRODUCER else registry.bound:
         for given in visible_grants(registry, who, name):
             until = given.grant.until
             if not given.grant.revoked and until is not None and now < until < now + _SOON:

@@ -45,8 +45,8 @@ class Arriving:
 @get("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
 def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Response[Any]:
     """The page; a failed verification stands first."""
-    chains = sorted((_chain(registry, name) for name in registry.names), key=lambda chain: not chain.failed)
-    streams = [name for name in registry.names if isinstance(registry.data_set(name).source, Stream)]
+    chains = sorted((_chain(registry, name) for name in registry.bound), key=lambda chain: not chain.failed)
+    streams = [name for name in registry.bound if isinstance(registry.data_set(name).source, Stream)]
     now = time.time()
     return page(
         "ledger",
@@ -65,7 +65,7 @@ def show(request: Request[Any, Any, Any], registry: TheRegistry, by: By) -> Resp
 @post("/ledger", sync_to_thread=True, include_in_schema=False, guards=[for_roles(*OVERSEERS)])
 def verify(registry: TheRegistry) -> Response[Any]:
     """Verify every record now."""
-    for name in registry.names:
+    for name in registry.bound:
         registry.verified(name)
     return elsewhere("/ledger")
 

@@ -12,7 +12,19 @@ from litestar.middleware import DefineMiddleware
 from counterpoint.errors import CounterpointError
 from counterpoint.service.identity import SignedIn
 from counterpoint.service.limits import Limiting
-from counterpoint.service.pages import access, answers, explain, forms, grants, history, index, ledger, people, session
+from counterpoint.service.pages import (
+    access,
+    answers,
+    data,
+    explain,
+    forms,
+    grants,
+    history,
+    index,
+    ledger,
+    people,
+    session,
+)
 from counterpoint.service.pages.render import HEADERS, elsewhere, page, sheet
 from counterpoint.wire.problems import problem
 
@@ -110,6 +122,10 @@ ROUTES = Router(
         ledger.show,
         ledger.verify,
         ledger.record,
+        data.show,
+        data.look,
+        data.refresh,
+        data.reopen,
         answers.receipt,
     ],
     middleware=[DefineMiddleware(access.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
