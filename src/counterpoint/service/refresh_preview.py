@@ -33,7 +33,7 @@ CAP = "rows of one unit that count"
 NEIGHBOURING = "neighbouring data"
 
 
-class Change(NamedTuple):
+class DeclarationChange(NamedTuple):
     """What is declared anew: before and after; empty where it was not declared, or is no longer."""
 
     name: str
@@ -46,7 +46,7 @@ class RefreshPreview(NamedTuple):
 
     seen: SeenVersion
     label: str
-    changes: list[Change]
+    changes: list[DeclarationChange]
     reasons: list[str]
     """Why this is no next version; empty if it can be served."""
     report: Report | None
@@ -83,25 +83,25 @@ def report_of(source: object) -> Report | None:
     return None
 
 
-class Said(NamedTuple):
+class DeclaredLine(NamedTuple):
     """A line of a declaration in words, and all of it: the words may leave keys out."""
 
     words: str
     whole: object
 
 
-def spoken(declared: DeclaredData) -> dict[str, Said]:
+def spoken(declared: DeclaredData) -> dict[str, DeclaredLine]:
     """What is declared, by its name: of a table what is protected and each column, of other data their description."""
     if isinstance(declared.facts, TableFacts):
         return _of_table(declared.facts.declaration)
-    return {"": Said(" ".join(declared.text.split()), declared.text)}
+    return {"": DeclaredLine(" ".join(declared.text.split()), declared.text)}
 
 
-def _of_table(declared: Declaration) -> dict[str, Said]:
+def _of_table(declared: Declaration) -> dict[str, DeclaredLine]:
     unit = "every row by itself" if declared.unit is None else f"each {unit_words(declared.unit)}"
     heads = {UNIT: unit, CAP: f"at most {declared.rows_per_unit}", NEIGHBOURING: NEIGHBOURS[declared.neighbours]}
-    lines = {name: Said(words, words) for name, words in heads.items()}
-    return lines | {f"column {named.name}": Said(_holds(named), named) for named in declared.columns}
+    lines = {name: DeclaredLine(words, words) for name, words in heads.items()}
+    return lines | {f"column {named.name}": DeclaredLine(_holds(named), named) for named in declared.columns}
 
 
 def _holds(named: Named) -> str:
@@ -111,21 +111,21 @@ def _holds(named: Named) -> str:
     return words if named.declared else f"{words} (undeclared)"
 
 
-def changes(before: Mapping[str, Said], after: Mapping[str, Said]) -> list[Change]:
+def changes(before: Mapping[str, DeclaredLine], after: Mapping[str, DeclaredLine]) -> list[DeclarationChange]:
     """What is said otherwise, in the order of what is said now; then what is said no more."""
     found = [_change(name, before.get(name), now) for name, now in after.items()]
-    gone = (Change(name, said.words, "") for name, said in before.items() if name not in after)
+    gone = (DeclarationChange(name, said.words, "") for name, said in before.items() if name not in after)
     return [change for change in found if change is not None] + list(gone)
 
 
-def _change(name: str, before: Said | None, after: Said) -> Change | None:
+def _change(name: str, before: DeclaredLine | None, after: DeclaredLine) -> DeclarationChange | None:
     if before is None:
-        return Change(name, "", after.words)
+        return DeclarationChange(name, "", after.words)
     if before.whole == after.whole:
         return None
     if before.words != after.words:
-        return Change(name, before.words, after.words)
-    return Change(name, before.words, f"{after.words}{_other_keys(before.whole, after.whole)}")
+        return DeclarationChange(name, before.words, after.words)
+    return DeclarationChange(name, before.words, f"{after.words}{_other_keys(before.whole, after.whole)}")
 
 
 def _other_keys(before: object, after: object) -> str:

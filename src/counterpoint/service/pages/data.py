@@ -28,7 +28,7 @@ from counterpoint.service.pages.render import elsewhere, page
 from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import whole_number
-from counterpoint.service.refresh_preview import Change, changes, preview, report_of, spoken
+from counterpoint.service.refresh_preview import DeclarationChange, changes, preview, report_of, spoken
 from counterpoint.service.registry import Registry, SeenVersion
 from counterpoint.session.session import Session
 from counterpoint.session.versions import DataVersion
@@ -51,7 +51,7 @@ class VersionEntry:
     words: str = ""
     who: str = ""
     fingerprint: str = ""
-    changed: list[Change] | None = None
+    changed: list[DeclarationChange] | None = None
     more: int = 0
 
 
