@@ -20,6 +20,7 @@ FOUND = {
     "session.ask(cp.count_distinct(), error=50)": "IntAnswer",
     'session.ask(cp.mean("age"), epsilon=1)': "FloatAnswer",
     'session.ask(cp.stdev("age"), epsilon=1)': "FloatAnswer",
+    'session.ask(cp.share("age > 9"), epsilon=1)': "FloatAnswer",
     'session.ask(cp.sum("age"), epsilon=1)': "IntAnswer | FloatAnswer",
     'session.ask(cp.median("age"), epsilon=1)': "IntChoice | FloatChoice | TextChoice",
     'session.ask(cp.maximum("age"), epsilon=1)': "IntChoice | FloatChoice | TextChoice",

@@ -72,6 +72,7 @@ from counterpoint.queries.aggregates import (
     sum as sum,
 )
 from counterpoint.queries.select import select as select
+from counterpoint.queries.shares import share as share
 from counterpoint.queries.variance import stdev as stdev, variance as variance
 from counterpoint.schema.columns import (
     boolean as boolean,

@@ -97,6 +97,8 @@ QUESTIONS = [
     (cp.stdev("age", by="state"), {"epsilon": 1000}),
     (cp.histogram("state"), {"error": 9, "simultaneous": True}),
     (cp.histogram("age", edges=[0, 35, 100]), {"mu": 100}),
+    (cp.histogram("age", bins=4), {"epsilon": 1000}),
+    (cp.share("age > 35", by="state"), {"epsilon": 1000}),
     (cp.count(by=["state", "town"], keys=[("CA", "here"), ("NY", "there")]), {"epsilon": 1000}),
     (cp.median("age"), {"epsilon": 100}),
     (cp.quantile("age", 0.1, by="state"), {"rank_error": 3}),

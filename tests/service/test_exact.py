@@ -57,6 +57,8 @@ REQUESTS = [
     cp.mean("age", of="people"),
     cp.stdev("age", by="state", keys=["CA"]),
     cp.histogram("age", edges=[0, Fraction(1, 3), 100]),
+    cp.histogram("age", bins=20),
+    cp.share("age > 35", "state = 'CA'"),
     cp.ranks("age", [1, 2]),
     cp.quantile("age", 0.1),
     cp.minimum("age"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from counterpoint.privacy.secret import Tally, counted, distances, reveal
 from counterpoint.queries import aggregates as requests
-from counterpoint.queries import extremes
+from counterpoint.queries import extremes, shares
 from counterpoint.queries import extremes as tops
 from counterpoint.queries import quantiles as choices
 from counterpoint.queries import select as selects
@@ -119,6 +119,8 @@ questions = st.one_of(
         requests.mean, st.just("income"), maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)
     ),
     st.builds(requests.mean, st.just("tokens"), maybe_where, by=st.just("state")),
+    st.builds(shares.share, wheres, maybe_where),
+    st.builds(shares.share, wheres, maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)),
     st.builds(variances.variance, st.just("income"), maybe_where),
     st.builds(
         variances.stdev, st.just("income"), maybe_where, by=st.just(["vip", "state"]), keys=st.none() | st.just(PAIRS)

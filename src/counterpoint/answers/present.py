@@ -82,8 +82,8 @@ def _cell(value: object, provenance: Provenance) -> Cell:
 def _names(prepared: PreparedQuery, cells: int) -> tuple[tuple[str, ...], Sequence[Label]]:
     """The heads of the keys, and the keys; cells that have no names are numbered."""
     request = prepared.request.request if isinstance(prepared.request, OnSource) else prepared.request
-    heads, labels = (request.keyed_by, request.labels) if isinstance(request, Request) else ((), None)
-    names = prepared.names if labels is None else labels
+    heads = request.keyed_by if isinstance(request, Request) else ()
+    names = prepared.names if prepared.labels is None else prepared.labels
     return heads or ("number",), range(cells) if names is None else names
 
 

@@ -21,8 +21,9 @@ from typing import overload
 from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
-from counterpoint.errors import InvalidRequest
+from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.numbers import Number as AnyNumber
+from counterpoint.numbers.exact import whole
 from counterpoint.numbers.parameters import default
 from counterpoint.privacy.secret import Raw
 from counterpoint.queries.grouping import (
@@ -38,9 +39,9 @@ from counterpoint.queries.grouping import (
     in_one_cell,
 )
 from counterpoint.queries.plan import ByThreshold, Cells, ColumnTotal, QueryPlan, Rows, Units
-from counterpoint.queries.request import Averaged, Request, on_source
+from counterpoint.queries.request import Averaged, PreparedQuery, Request, on_source
 from counterpoint.queries.sensitivity import Sensitivities, tally_sensitivities
-from counterpoint.schema.arguments import Point, ascending, check_texts, clamped_text, listed, points
+from counterpoint.schema.arguments import MOST_POINTS, Point, ascending, check_texts, clamped_text, listed, points
 from counterpoint.schema.columns import KeyOrTuple, Number
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.times import Date
@@ -230,7 +231,7 @@ class Histogram(Request, Value, frozen=True):
     """How many rows fall on each key, or between each two edges (the last edge belongs to the last bin).
 
     A row contributes 1 in at most one coordinate. Keys are given here or were declared, of one column or of several;
-    edges are given, of one column.
+    edges are given, of one column, or a number of `bins` cuts it evenly between its declared bounds.
     """
 
     column: Names
@@ -238,15 +239,18 @@ class Histogram(Request, Value, frozen=True):
     edges: tuple[Fraction, ...] | None = None
     where: str | None = None
     dates: bool = False
+    bins: int | None = None
 
     def __post_init__(self) -> None:
-        """Check the texts, and that there are keys or edges but not both."""
+        """Check the texts, and that there are keys, edges or bins, but only one of them."""
         check_texts(where=self.where)
         check_groups(self.column, self.keys)
-        if self.keys is not None and self.edges is not None:
-            raise InvalidRequest("a histogram takes keys or edges, not both: leave one of them out")
-        if self.edges is not None and not isinstance(self.column, str):
-            raise InvalidRequest("edges cut one column: leave them out, or ask about one column")
+        if [self.keys, self.edges, self.bins].count(None) < 2:
+            raise InvalidRequest("a histogram takes keys, edges or bins, one of them: leave the others out")
+        if (self.edges is not None or self.bins is not None) and not isinstance(self.column, str):
+            raise InvalidRequest("edges and bins cut one column: leave them out, or ask about one column")
+        if self.bins is not None:
+            force_setattr(self, "bins", _number_of_bins(self.bins))
         if self.edges is not None:
             edges, dates = ascending(self.edges, "edges", 2)
             force_setattr(self, "edges", edges)
@@ -254,26 +258,46 @@ class Histogram(Request, Value, frozen=True):
 
     def plan(self, declared: Declaration) -> QueryPlan:
         """Count rows by key or by bin."""
-        if self.edges is None:
+        if not self._cuts:
             keyed = by_keys(declared, self.column, self.keys)
             return self._counted(declared, keyed, len(keyed.keys))
         (name,) = columns_of(self.column)
-        column = declared.ordered(name, dates=self.dates)
-        *lower, last = [edge / column.grid for edge in self.edges]
+        column, edges = self.cut(declared)
+        *lower, last = [edge / column.grid for edge in edges]
         cut = by_threshold(declared, name, column, [*map(ceil, lower), floor(last) + 1])
         return self._counted(declared, cut, len(lower))
+
+    @property
+    def _cuts(self) -> bool:
+        """Whether it counts by bin."""
+        return self.edges is not None or self.bins is not None
+
+    def cut(self, declared: Declaration) -> tuple[Number | Date, tuple[Fraction, ...]]:
+        """The column that is cut, and the edges: those that were given, or evenly spaced values of the column."""
+        (name,) = columns_of(self.column)
+        if self.edges is not None:
+            return declared.ordered(name, dates=self.dates), self.edges
+        column = declared.ordered(name, dates=isinstance(declared.column(name), Date))
+        assert self.bins is not None
+        span = column.most - column.least
+        if self.bins > span:
+            raise InvalidRequest(
+                f"{name} is {column.describe()}: between its bounds are {span} steps, which make at most {span} bins; "
+                "ask for fewer, or leave bins= out and give edges=[...]"
+            )
+        return column, tuple((column.least + span * part // self.bins) * column.grid for part in range(self.bins + 1))
 
     def _counted(self, declared: Declaration, cells: Cells, width: int) -> QueryPlan:
         return QueryPlan(Rows(), in_one_cell([(1,)], width), self._condition(declared), cells, width)
 
     def read_cells(self, declared: Declaration, found: tuple[int, ...]) -> Raw:
         """One count for each key or bin; rows below the first edge or above the last are not counted."""
-        return found if self.edges is None else found[1:-1]
+        return found[1:-1] if self._cuts else found
 
     @property
     def keyed_by(self) -> tuple[str, ...]:
         """The columns of the keys, or both ends of a bin."""
-        return columns_of(self.column) if self.edges is None else (f"{self.column}_from", f"{self.column}_to")
+        return (f"{self.column}_from", f"{self.column}_to") if self._cuts else columns_of(self.column)
 
     @property
     def labels(self) -> tuple[tuple[Point, Point], ...] | None:
@@ -287,7 +311,41 @@ class Histogram(Request, Value, frozen=True):
 
     def names(self, declared: Declaration) -> tuple[KeyOrTuple, ...] | None:
         """The keys; bins have `labels`."""
-        return group_names(declared, self.column, self.keys) if self.edges is None else None
+        return None if self._cuts else group_names(declared, self.column, self.keys)
+
+    def prepare(self, declared: Declaration, plan: QueryPlan) -> PreparedQuery:
+        """The public facts, with the edges where they follow from the declaration."""
+        if self.bins is None:
+            return super().prepare(declared, plan)
+        column, edges = self.cut(declared)
+        return EvenBins(*self._facts(declared, plan), edges=edges, dates=isinstance(column, Date))
+
+
+class EvenBins(PreparedQuery, frozen=True, kw_only=True):
+    """A prepared histogram whose edges follow from the declared bounds of its column."""
+
+    edges: tuple[Fraction, ...]
+    dates: bool
+
+    @property
+    def labels(self) -> tuple[tuple[Point, Point], ...]:
+        """The two edges of each bin.
+
+        >>> ages = EvenBins(None, 1, 1, 2, Fraction(1), edges=(Fraction(0), Fraction(60), Fraction(120)), dates=False)
+        >>> ages.labels
+        ((0, 60), (60, 120))
+        """
+        return tuple(pairwise(points(self.edges, self.dates)))
+
+
+def _number_of_bins(given: object) -> int:
+    try:
+        bins = whole(given, 1, "bins")
+    except InvalidParameter as error:
+        raise InvalidRequest(str(error)) from None
+    if bins >= MOST_POINTS:
+        raise InvalidRequest(f"a histogram has at most {MOST_POINTS - 1} bins")
+    return bins
 
 
 class Ranks(Request, Value, frozen=True):
@@ -448,14 +506,18 @@ def histogram(
     edges: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
+    bins: int | None = None,
     of: str | None = None,
 ) -> Request[tuple[object, ...]]:
     """How many rows have each key (given, or declared by the columns), or lie between each two edges of one column.
 
-    >>> histogram("state", keys=["CA", "NY"]).keys
-    ('CA', 'NY')
+    `bins` is how many bins of even width cut a column between its declared bounds; their edges are values of the
+    column, so that widths differ by one step at most. The last edge belongs to the last bin.
+
+    >>> histogram("state", keys=["CA", "NY"]).keys, histogram("age", bins=20).bins
+    (('CA', 'NY'), 20)
     """
-    return on_source(of, Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where))
+    return on_source(of, Histogram(column, listed(keys, "keys"), listed(edges, "edges"), where, bins=bins))
 
 
 def ranks(

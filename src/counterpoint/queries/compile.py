@@ -29,11 +29,12 @@ from counterpoint.queries.quantiles import CHOICES
 from counterpoint.queries.request import PreparedQuery, Request, describe_request
 from counterpoint.queries.select import SELECTS
 from counterpoint.queries.sensitivity import Groups
+from counterpoint.queries.shares import SHARES
 from counterpoint.queries.variance import VARIANCES
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.expressions.tree import Condition
 
-LANGUAGE: tuple[type[Request], ...] = (*REQUESTS, *VARIANCES, *CHOICES, *EXTREMES, *TOPS, *SELECTS)
+LANGUAGE: tuple[type[Request], ...] = (*REQUESTS, *SHARES, *VARIANCES, *CHOICES, *EXTREMES, *TOPS, *SELECTS)
 """The requests for rows: exactly these classes, no subclasses."""
 _CACHED = 1024
 _LONGEST_CACHED = 2**16
@@ -104,8 +105,8 @@ def canonical(request: object) -> bytes:
     """A request as bytes, or `InvalidRequest` for anything else."""
     if not is_request(request):
         names = (
-            "count, count_distinct, sum, mean, variance, stdev, histogram, ranks, quantile, median, minimum, maximum, "
-            "bounds, top, keys and select"
+            "count, count_distinct, sum, mean, share, variance, stdev, histogram, ranks, quantile, median, minimum, "
+            "maximum, bounds, top, keys and select"
         )
         raise InvalidRequest(
             f"a table answers {names}, as in count(where=\"state = 'CA'\"), not {describe_request(request)}"

@@ -118,6 +118,12 @@ class PreparedQuery(Tagged, Value, frozen=True):
         """What the answer is measured in, if its column declares that."""
         return self.units
 
+    @property
+    def labels(self) -> tuple[Any, ...] | None:
+        """What the values of the answer are called where `names` says nothing; no mechanism needs it."""
+        request = self.request.request if isinstance(self.request, OnSource) else self.request
+        return request.labels if isinstance(request, Request) else None
+
     def message(self) -> Ask:
         """The ask that a mechanism receives, but for what is private."""
         return Ask(

@@ -79,6 +79,7 @@ REQUESTS = (
     "minimum",
     "quantile",
     "ranks",
+    "share",
     "stdev",
     "sum",
     "top",
