@@ -114,10 +114,10 @@ def test_an_analyst_sees_numbers_times_and_declared_columns_alone(call, carol):
     assert Browser(call, "bob").get(PAGE).status_code == 404
 
 
-@pytest.mark.parametrize("path", ["preview", "refresh", "reopen"])
-def test_only_a_custodian_looks_refreshes_and_reopens(call, path):
+@pytest.mark.parametrize("path", ["preview", "refresh", "reopen", "recover"])
+def test_only_a_custodian_looks_refreshes_reopens_and_recovers(call, path):
     for who in ("ann", "olga", "paul"):
-        assert Browser(call, who).post(f"{PAGE}/{path}", {"number": "2"}).status_code == 403
+        assert Browser(call, who).post(f"{PAGE}/{path}", {"number": "2", "confirm": "trips"}).status_code == 403
     assert len(versions(call)) == 1
 
 

@@ -3,6 +3,7 @@
 They are skipped, visibly, where there is no Chromium.
 """
 
+import importlib.util
 import json
 import re
 import shutil
@@ -20,6 +21,7 @@ from counterpoint import checker
 from counterpoint.service.app import application
 from counterpoint.service.registry import Registry
 
+HAS_AXE = importlib.util.find_spec("axe_playwright_python") is not None
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 FLAGS = [
     "--no-sandbox",
@@ -203,6 +205,16 @@ NAMELESS = """[...document.querySelectorAll("a, button, input:not([type=hidden])
 TWICE = """[...document.querySelectorAll("[id]")].map(one => one.id).filter((id, at, all) => all.indexOf(id) != at)"""
 
 
+def violations(page):
+    """What axe finds wrong for people who read with other means than their eyes: rule, and the first element."""
+    if not HAS_AXE:
+        return []
+    from axe_playwright_python.sync_playwright import Axe
+
+    found = Axe().run(page).response["violations"]
+    return [(one["id"], one["nodes"][0]["html"][:200]) for one in found]
+
+
 @pytest.mark.parametrize("used", [False, True], ids=["without data", "with data"])
 def test_every_page_fits_a_phone_and_a_desk_in_light_and_dark(desk, used):
     carol = desk("carol")
@@ -223,6 +235,12 @@ def test_every_page_fits_a_phone_and_a_desk_in_light_and_dark(desk, used):
             assert wide <= 0, (path, width)
             paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
             assert paper == {"light": "rgb(250, 249, 246)", "dark": "rgb(16, 18, 23)"}[scheme]
+            assert violations(page) == [], (path, width, scheme)
+        page.goto("/data-sets/people")
+        page.click("text=Read and check it")
+        assert violations(page) == [], (width, scheme)
+    if not HAS_AXE:
+        pytest.skip("all but axe has passed: axe-playwright-python is not installed")
 
 
 def test_signing_out_leaves_nothing_to_go_back_to(desk):

@@ -15,7 +15,7 @@ from typing import Any
 
 from litestar import Request, Response, get, post
 
-from counterpoint.errors import CounterpointError, DataChanged, LedgerError
+from counterpoint.errors import CounterpointError, DataChanged, InvalidParameter, LedgerError
 from counterpoint.schema.columns import Boolean, Category, Number, Text
 from counterpoint.schema.declaration import Named
 from counterpoint.schema.times import Date
@@ -162,6 +162,19 @@ def reopen(registry: TheRegistry, by: By, name: InPath) -> Response[Any]:
     return elsewhere(f"/data-sets/{name}")
 
 
+@post("/data-sets/{name:str}/recover", sync_to_thread=True, include_in_schema=False, guards=[for_roles(Role.CUSTODIAN)])
+def recover(registry: TheRegistry, by: By, name: InPath, data: Form) -> Response[Any]:
+    """Serve a record that is behind its witness, with its budget spent for ever, if the form names it."""
+    try:
+        if str(data.get("confirm", "")).strip() != name:
+            raise InvalidParameter(f"this cannot be undone: confirm it by typing the name, {name!r}")
+        registry.recover(name, by=by.who.name)
+    except CounterpointError as error:
+        refused, status = refusal(error)
+        return _page(registry, by, name, refused=refused, status=status)
+    return elsewhere(f"/data-sets/{name}")
+
+
 def _page(
     registry: Registry,
     by: SignedIn,
@@ -172,6 +185,8 @@ def _page(
     status: int = 200,
 ) -> Response[Any]:
     who = by.who
+    if name in registry.set_aside and who.role in READERS:
+        return page("set_aside", by, here="/", status=status, name=name, why=registry.set_aside[name], refused=refused)
     try:
         must_see(registry, who, name)
         session = registry.data_set(name).session()

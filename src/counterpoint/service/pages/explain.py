@@ -78,7 +78,7 @@ REASONS = {
     ),
     "Sampled": (
         "Only a secret sample of the units is looked at.",
-        "Nobody knows whether a unit is in the sample, so an answer says less about it.",
+        "Which units are in it stays secret, so an answer says less about each of them.",
     ),
     "Concurrent": (
         "A part of the budget was given away.",

@@ -120,7 +120,10 @@ def _short(lines: list[IndexLine]) -> list[Notice]:
 def _set_aside(registry: Registry, who: Principal) -> list[Notice]:
     """Data sets whose record cannot be trusted."""
     found = registry.set_aside if who.role in OVERSEERS else {}
-    return [Notice(name, f"is not served. {why}", "/ledger", "See the ledger", True) for name, why in found.items()]
+    return [
+        Notice(name, f"is not served. {why}", f"/data-sets/{name}", "See what to do", True)
+        for name, why in found.items()
+    ]
 
 
 def _changed(registry: Registry, who: Principal) -> list[Notice]:

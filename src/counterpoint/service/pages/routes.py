@@ -126,6 +126,7 @@ ROUTES = Router(
         data.look,
         data.refresh,
         data.reopen,
+        data.recover,
         answers.receipt,
     ],
     middleware=[DefineMiddleware(access.BrowserAuthentication, exclude_from_auth_key="signed_out"), Limiting()],
