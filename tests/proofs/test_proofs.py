@@ -23,22 +23,44 @@ from tests.proofs.coq import (
     refusal,
     theorems,
     verdicts,
+    without_comments,
 )
 from tests.proofs.histories import differences, random_histories
 
 import counterpoint as cp
+from counterpoint.encoding import Value
+from counterpoint.mechanisms import Postprocessor
+from counterpoint.mechanisms.sparse_vector import AboveThreshold
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.relations import every_step
 
 PAGE = (ROOT / "docs" / "proofs.md").read_text(encoding="utf-8")
 NAMING = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"]
 NAMED = re.compile(r"machine-checked:\s+((?:`?\w+`?(?:,\s+|\s+and\s+)?)+)")
+
+
+class AsIs(Postprocessor, Value, frozen=True):
+    """Passes on what it receives."""
+
+    def start(self):
+        return None
+
+    def react(self, own, request, ask):
+        return own, ask(request)
+
+
+BLOCKS = re.findall(r"^```coq\n\(\* (\w+\.v \*\)\n.*?)```", PAGE, re.M | re.S)
 needs_coq = pytest.mark.skipif(coqc() is None, reason=HOW_TO_INSTALL)
 
 
+def in_one_line(code: str) -> str:
+    """The code with a space in the place of every line break."""
+    return " ".join(code.split())
+
+
 def named_in(text: str) -> set[str]:
-    """The theorems that a text calls machine-checked: names in backticks, or with an underscore."""
-    return {name for names in NAMED.findall(text) for name in re.findall(r"(?<=`)\w+(?=`)|\w+_\w+", names)}
+    """The theorems that a text calls machine-checked."""
+    return {name for names in NAMED.findall(text) for name in re.findall(r"\w+", names)} - {"and"}
 
 
 def test_nothing_is_admitted_or_assumed_in_a_proof_and_every_file_is_listed():
@@ -63,21 +85,111 @@ def test_the_page_about_the_proofs_lists_every_theorem_beside_its_file():
     assert rows == theorems()
 
 
-def test_a_certificate_names_the_checked_theorem_of_each_step():
-    pure = cp.Filter(cp.PureDP(1))
-    basic = cp.Filter(cp.ApproxDP(1, 1e-6), by="basic")
-    parallel = cp.Parallel(2, each=cp.PureDP(0.5))
-    assert names_of(pure.certificate(pure.start())) == names_of(pure.promise(every_step())) == {"pure_admission"}
-    assert names_of(basic.certificate(basic.start())) == {"basic_admission"}
-    assert names_of(cp.Odometer(cp.PureDP).certificate(cp.Odometer(cp.PureDP).start())) >= {"odometer_iff_filter"}
-    assert "parallel_pure" in names_of(parallel.certificate(parallel.start()))
-    assert names_of(cp.Filter(cp.zCDP(1)).promise(every_step())) == set()
+@pytest.mark.parametrize(
+    "shown", BLOCKS, ids=lambda shown: " ".join(re.findall(r"Theorem (\w+)", shown)) or "definitions"
+)
+def test_a_statement_on_the_page_is_that_of_its_file_word_by_word(shown):
+    file, _, code = shown.partition(" *)")
+    said = in_one_line(without_comments((FOLDER / file).read_text()))
+    sentences = re.split(r"(?<=\.)(?=\s)", code)
+    assert [sentence for sentence in map(in_one_line, sentences) if sentence not in said] == []
+    assert re.search(r"Theorem \w+", code)
+
+
+def test_each_theorem_with_a_paper_is_stated_beside_the_words_of_the_paper_and_every_difference():
+    linked = dict(re.findall(r"^\| `(\w+)` \| .*\[([^\]]+)\]\(#[\w-]+\) \|$", PAGE, re.M))
+    assert all(f"[{title}](#{title.lower().replace(' ', '-')})" in PAGE for title in linked.values())
+    sections = dict(re.findall(r"^### (.+)\n((?:(?!##).*\n)*)", PAGE, re.M))
+    stated = {name: title for title, text in sections.items() for name in re.findall(r"^Theorem (\w+)", text, re.M)}
+    assert stated == linked
+    assert all("\n> " in text and "\nDiffers:" in text for text in sections.values())
+    cited = {title for title, text in sections.items() if re.search(r"(?:Thm|Lemma|Cor|Def|sec\.) [\d.]+", text)}
+    assert cited == set(sections)
+
+
+FINE = cp.ApproxDP(1, 1e-6)
+COVERED = {
+    "pure_admission": [cp.Filter(cp.PureDP(1))],
+    "rule_pure": [cp.Filter(cp.PureDP(1), halt=True), cp.Filter(cp.PureDP(1), launches=3)],
+    "basic_admission": [cp.Filter(FINE, by="basic")],
+    "rule_approximate": [cp.Filter(FINE, by="basic", launches=3)],
+    "union_of_parts": [
+        cp.Filter(FINE),
+        cp.Filter(FINE, by="gaussian"),
+        cp.Filter(FINE, alpha=20),
+        cp.Filter.planned(FINE, cp.PureDP(0.1)),
+    ],
+    "parallel_pure": [cp.Parallel(2, each=cp.PureDP(0.5))],
+    "parallel_static_pure": [cp.Parallel(2, each=cp.PureDP(0.5), first_pair=True)],
+}
+NOT_COVERED = [
+    cp.Filter(cp.zCDP(1)),
+    cp.Filter(cp.GaussianDP(1)),
+    cp.Filter(FINE, by="renyi"),
+    cp.Filter(FINE, by="advanced"),
+    cp.Slots([cp.PureDP(1)] * 2),
+    cp.Odometer(cp.zCDP),
+    cp.Parallel(2, each=cp.ApproxDP(0.5, 0), first_pair=True),
+    cp.Parallel(2, each=[cp.PureDP(1), cp.PureDP(0.1)]),
+]
 
 
 def names_of(certificate: Certificate) -> set[str]:
     """The theorems that a derivation calls machine-checked."""
     assert named_in(str(certificate)) <= set(theorems())
     return named_in(str(certificate))
+
+
+@pytest.mark.parametrize(("name", "rule"), [(name, rule) for name, rules in COVERED.items() for rule in rules], ids=str)
+def test_a_certificate_of_a_rule_names_the_theorem_that_covers_it(name, rule):
+    assert names_of(rule.certificate(rule.start())) == {name}
+
+
+@pytest.mark.parametrize("rule", NOT_COVERED, ids=str)
+def test_a_certificate_of_a_rule_that_coq_has_not_checked_names_no_theorem(rule):
+    assert names_of(rule.certificate(rule.start())) == set()
+
+
+def test_what_a_filter_promises_is_by_the_theorem_of_its_certificate():
+    for rule in (rule for rules in COVERED.values() for rule in rules if isinstance(rule, cp.Filter)):
+        assert names_of(rule.promise(every_step())) == names_of(rule.certificate(rule.start()))
+
+
+def test_an_odometer_names_the_lemma_for_thresholds_in_epsilon_and_delta_alone():
+    pure, approximate = cp.Odometer(cp.PureDP), cp.Odometer.approximate(delta=1e-6)
+    assert names_of(pure.certificate(pure.start())) == {"odometer_iff_filter", "pure_admission"}
+    assert names_of(approximate.certificate(approximate.start())) == {"odometer_iff_filter"}
+
+
+def test_a_union_says_what_of_it_has_not_been_checked():
+    certificate = cp.Filter(FINE).promise(every_step())
+    assert (
+        "machine-checked: union_of_parts (their union alone, not the reserve, the Renyi filters" in certificate.theorem
+    )
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "names"),
+    [
+        (cp.postprocess(AsIs(), cp.Laplace(1)), {"postprocessing"}),
+        (cp.postprocess(AsIs(), cp.RandomizedResponse(1, 0.1)), {"postprocessing", "randomized_response_private"}),
+        (cp.postprocess(AsIs(), cp.Gaussian(rho=1)), set()),
+        (cp.Counter(1, horizon=8, window=2), {"postprocessing"}),
+        (cp.Counter(rho=1, horizon=8, window=2), set()),
+        (cp.Counter(1, horizon=8), set()),
+        (cp.SparseVector(1, hits=2), {"sparse_vector_geometric"}),
+        (AboveThreshold(1, 0), {"sparse_vector_geometric"}),
+        (cp.SparseVector(1, hits=2, asks=9), {"sparse_vector_geometric", "postprocessing"}),
+        (cp.SparseVector(1, monotone=True), set()),
+        (cp.SparseVector(1, release="gap"), set()),
+        (cp.SparseVector(1, release="value", charge=1), set()),
+        (cp.SparseVector(rho=1), set()),
+        (cp.Laplace(1), set()),
+    ],
+    ids=str,
+)
+def test_a_certificate_of_a_mechanism_names_a_theorem_where_one_covers_it_and_none_elsewhere(mechanism, names):
+    assert names_of(mechanism.claim.certificate) == names
 
 
 @pytest.mark.parametrize("planted", planted_errors(), ids=lambda planted: f"{planted.file}: {planted.error}")

@@ -95,9 +95,14 @@ class Accumulator(Account):
         return None
 
     @property
+    def checked_only(self) -> str:
+        """What of the theorem that statement covers, where it is not all of it."""
+        return ""
+
+    @property
     def cited(self) -> str:
         """The theorem as a certificate names it."""
-        return machine_checked(self.theorem, self.checked)
+        return machine_checked(self.theorem, self.checked, self.checked_only)
 
     @abstractmethod
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> Self:

@@ -187,6 +187,16 @@ class Limited(Accumulator, Value, frozen=True):
         return self.sum.theorem
 
     @property
+    def checked(self) -> str | None:
+        """What Coq has checked about the sum inside."""
+        return self.sum.checked
+
+    @property
+    def checked_only(self) -> str:
+        """As for the sum inside."""
+        return self.sum.checked_only
+
+    @property
     def interaction(self) -> Interaction:
         """How the sum inside interacts."""
         return self.sum.interaction

@@ -214,11 +214,12 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
     exposed: Fraction = Fraction(0)
 
     theorem = (
-        "basic composition, or a Gaussian reserve spent by randomized responses (theory, The Gaussian reserve), or the "
-        "Renyi filter of one of several orders (Haney et al. 2023, Thm 1.21; Henzinger et al. 2024, Cor 13.8), "
-        "whichever has admitted everything so far; corollary of Haney et al. 2023, Thm 1.19 and Henzinger et al. 2024, "
-        "Thm 12.4"
+        "basic composition, a Gaussian reserve or the Renyi filter of one of several orders, whichever has admitted "
+        "everything so far (theory, The default filter; Haney et al. 2023, Thm 1.19, Thm 1.21; Henzinger et al. 2024, "
+        "Thm 12.4, Cor 13.8)"
     )
+    checked = "union_of_parts"
+    checked_only = "their union alone, not the reserve, the Renyi filters and exposures"
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestOfSums":
         """Add a loss to each part; a part that cannot count it no longer counts."""

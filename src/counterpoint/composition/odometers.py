@@ -27,7 +27,7 @@ from counterpoint.composition.sums import TCDPSum, odometer_for
 from counterpoint.composition.time_uniform import Kind, TimeUniform, constant_for
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import tCDP
+from counterpoint.measures import ApproxDP, PureDP, tCDP
 from counterpoint.measures.loss import Loss
 from counterpoint.numbers import Number
 from counterpoint.numbers.exact import above_one, exact, positive, probability
@@ -215,7 +215,8 @@ class Odometer(Rule, Value, frozen=True):
         """What the reading means, and the theorem behind it."""
         assert isinstance(account, Accumulator)
         meaning = "for every threshold fixed in advance, the view truncated before it is exceeded is within it"
-        by = machine_checked("Haney et al. 2023, Lemma 2.19", "odometer_iff_filter")
+        about = isinstance(account.total, PureDP | ApproxDP)  # the thresholds that Coq has checked
+        by = machine_checked("Haney et al. 2023, Lemma 2.19", "odometer_iff_filter" if about else None)
         return Certificate(f"{account.total!r} read so far: {meaning}", by, (account.certificate,))
 
 

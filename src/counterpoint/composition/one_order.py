@@ -130,6 +130,9 @@ class OneOrderSum(Accumulator, Value, frozen=True):
             "Thm 12.4; Haney et al. 2023, Thm 1.19"
         )
 
+    checked = "union_of_parts"
+    checked_only = "their union alone, not the reserve, the Renyi filter and exposures"
+
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "OneOrderSum":
         """Add a loss, to each part that has a place for it."""
         pays = self._payment(loss, interaction)

@@ -443,10 +443,11 @@ class Parallel(Rule, Value, frozen=True):
 
     @property
     def _cited(self) -> str:
-        """The theorem as a certificate names it: Coq has checked equal pure parts."""
+        """The theorem as a certificate names it: Coq has checked the sum of equal pure parts."""
         if not isinstance(self.each, PureDP):
             return self.theorem
-        return machine_checked(self.theorem, "parallel_static_pure" if self.first_pair else "parallel_pure")
+        checked = "parallel_static_pure" if self.first_pair else "parallel_pure"
+        return machine_checked(self.theorem, checked, "at delta = 0")
 
 
 def _counts(charges: tuple[Charge, ...]) -> dict[Loss, int]:

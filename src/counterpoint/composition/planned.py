@@ -62,6 +62,8 @@ class PlannedRest(Accumulator, Value, frozen=True):
         "composition, whichever has admitted everything so far; Haney et al. 2023, Thm 1.19, 1.20 and Henzinger et "
         "al. 2024, Thm 12.4, Cor 14.10"
     )
+    checked = "union_of_parts"
+    checked_only = "their union alone, not what is left of the plan and exposures"
 
     @classmethod
     def within(cls, budget: Loss, planned: object, slack: Fraction | None) -> "PlannedRest":

@@ -162,8 +162,13 @@ class ApproximateSum(Accumulator, Value, frozen=True):
 
     @property
     def checked(self) -> str | None:
-        """Basic composition alone has been checked, for mechanisms with finitely many answers."""
+        """Basic composition alone has been checked."""
         return "basic_admission" if self.tail is None else None
+
+    @property
+    def checked_only(self) -> str:
+        """With deltas, mechanisms have finitely many answers in Coq."""
+        return "for finitely many answers" if self.tail is None else ""
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "ApproximateSum":
         """Add a loss, to both sums where it has a place in both."""

@@ -25,8 +25,7 @@ from counterpoint.coins.coins import Coins
 from counterpoint.continual.horizon import PastHorizon, is_past, until_past
 from counterpoint.encoding import Plain, Value
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, stepped
-from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Claim, postprocessed_claim
 from counterpoint.privacy.messages import Ask, Update
 from counterpoint.privacy.secret import Secret
 
@@ -104,12 +103,9 @@ class Windowed(NamedTuple):
 
 def window_claim(counter: Claim) -> Claim:
     """The claim of a window over this counter: the counter's answers after every update, postprocessed."""
-    certificate = Certificate(
-        f"{counter.loss!r}, as a difference of released counts",
-        "postprocessing (Henzinger et al. 2024, Lemma 2.16), of asks after every update, which carry nothing",
-        (counter.certificate,),
-    )
-    return Claim(counter.loss.postprocessed(), counter.relation, certificate, counter.interaction)
+    statement = f"{counter.loss!r}, as a difference of released counts"
+    by = "postprocessing (Henzinger et al. 2024, Lemma 2.16), of asks after every update, which carry nothing"
+    return postprocessed_claim(counter, statement, by, counter.interaction)
 
 
 def _minus(now: Plain, then: Plain) -> int | tuple[int, ...]:

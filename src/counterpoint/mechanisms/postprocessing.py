@@ -38,8 +38,7 @@ from counterpoint.coins.coins import Coins
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import Halted, InvalidParameter, NotAllowed, NotCovered, NotTotal
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, accepted, refuse_options, stepped
-from counterpoint.privacy.certificates import Certificate
-from counterpoint.privacy.claims import Claim
+from counterpoint.privacy.claims import Claim, postprocessed_claim
 from counterpoint.privacy.messages import Ask, Message, Update
 from counterpoint.privacy.relations import Relation, Steps
 
@@ -166,12 +165,8 @@ class Postprocessed(Mechanism, Value, frozen=True):
     def claim(self) -> Claim:
         """What the mechanism promises, for the same neighbours; `NotCovered` where their relation is not closed."""
         inner = _kept(self.mechanism)
-        certificate = Certificate(
-            f"{inner.loss!r}, postprocessed",
-            "Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16",
-            (inner.certificate,),
-        )
-        return Claim(inner.loss.postprocessed(), inner.relation, certificate)
+        by = "Haney et al. 2023, Thm 2.17; Henzinger et al. 2024, Lemma 2.16"
+        return postprocessed_claim(inner, f"{inner.loss!r}, postprocessed", by)
 
     @property
     def asks_are_public(self) -> bool:

@@ -156,7 +156,8 @@ class SparseVector(NoisyThreshold, Value, frozen=True):
         assert self.epsilon is not None
         by = f"sparse vector, at most {self.hits} hits (Lyu et al. 2017, Alg 7), integer noise, e1 + e2 = epsilon"
         plain = not self.monotone and self.release is None  # what the checked theorem is about
-        by = machine_checked(by + fresh, "sparse_vector_geometric" if plain else None)
+        checked = "sparse_vector_geometric" if self.asks is None else "sparse_vector_geometric, postprocessing"
+        by = machine_checked(by + fresh, checked if plain else None)
         return claim(PureDP(self.epsilon + more), relation, by, interaction=self._interaction)
 
     @property

@@ -17,15 +17,20 @@ from counterpoint.display.markup import as_page, as_rich
 from counterpoint.encoding import Tagged, Value, encode
 
 
-def machine_checked(theorem: str, checked: str | None) -> str:
+def machine_checked(theorem: str, checked: str | None, only: str = "") -> str:
     """A theorem with the name of the statement in `proofs/` that Coq has checked, where there is one.
+
+    `only` says what of the theorem that statement covers, where it is not all of it.
 
     >>> machine_checked("Haney et al. 2023, Lemma 2.19", "odometer_iff_filter")
     'Haney et al. 2023, Lemma 2.19; machine-checked: odometer_iff_filter'
     >>> machine_checked("Haney et al. 2023, Thm 1.21", None)
     'Haney et al. 2023, Thm 1.21'
+    >>> machine_checked("Henzinger et al. 2024, Cor 5.5", "parallel_pure", "at delta = 0")
+    'Henzinger et al. 2024, Cor 5.5; machine-checked: parallel_pure (at delta = 0)'
     """
-    return theorem if checked is None else f"{theorem}; machine-checked: {checked}"
+    covered = f" ({only})" if only else ""
+    return theorem if checked is None else f"{theorem}; machine-checked: {checked}{covered}"
 
 
 class Certificate(Tagged, Value, frozen=True):

@@ -9,9 +9,10 @@ from typing import Literal, TypeAlias, get_args
 
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import InvalidParameter, NotCovered
+from counterpoint.measures import ApproxDP, PureDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
-from counterpoint.privacy.certificates import Certificate
+from counterpoint.privacy.certificates import Certificate, machine_checked
 from counterpoint.privacy.relations import Relation
 
 Interaction: TypeAlias = Literal["one-shot", "finite", "memoryless", "endless"]
@@ -102,3 +103,15 @@ def claim(
     """
     statement = f"{loss!r} for neighbours {relation.in_words}"
     return Claim(loss, relation, Certificate(statement, theorem, premises), interaction)
+
+
+def postprocessed_claim(inner: Claim, statement: str, theorem: str, interaction: Interaction = "endless") -> Claim:
+    """What a claim is worth after postprocessing; Coq has checked that for one epsilon and delta.
+
+    >>> from counterpoint import Laplace
+    >>> print(postprocessed_claim(Laplace(1).claim, "an answer, rounded", "postprocessing").certificate.theorem)
+    postprocessing; machine-checked: postprocessing
+    """
+    checked = "postprocessing" if isinstance(inner.loss, PureDP | ApproxDP) else None
+    certificate = Certificate(statement, machine_checked(theorem, checked), (inner.certificate,))
+    return Claim(inner.loss.postprocessed(), inner.relation, certificate, interaction)
