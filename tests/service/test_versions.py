@@ -74,6 +74,25 @@ def test_a_custodian_refreshes_and_analysts_go_on_in_their_grants(call, files):
     assert call("ann", "GET", f"/v1/sessions/{session}").json()["data_version"] == 2
 
 
+def test_a_served_stream_gains_a_field_and_a_producer_sends_it(call):
+    fields = {"page": cp.text()}
+
+    def binding():
+        declared = dict(fields)
+        return Binding(lambda: cp.Stream(fields=declared), BUDGET)
+
+    call.registry.add("pages", binding(), binding)
+    items = "/v1/data-sets/pages/items"
+    assert call("paul", "POST", items, {"items": [{"page": "home"}]}, id="a").status_code < 300
+    assert call("paul", "POST", items, {"items": [{"page": "home", "vip": True}]}, id="b").status_code == 422
+    fields["vip"] = cp.boolean()
+    assert call("carol", "POST", "/v1/data-sets/pages/versions", {}, id="r").json()["version"] == 2
+    assert call("paul", "POST", items, {"items": [{"page": "home", "vip": True}]}, id="b").status_code < 300
+    assert call("paul", "POST", items, {"items": [{"page": "home"}]}, id="a").status_code < 300
+    whole = call.registry.data_set("pages").session()
+    assert [int(whole.ask(cp.count(where=one), epsilon=SURE)) for one in (None, "vip")] == [2, 1]
+
+
 def test_analysts_see_numbers_and_times_and_nothing_of_a_file(call, files):
     session = granted(call)
     call("carol", "POST", "/v1/data-sets/flights/versions", {"note": "the secret file"})

@@ -138,7 +138,7 @@ REFUSED = {
     "units would be named by texts": lambda: table(5, unit_type="text"),
     "neighbours would be declared by 'replace'": lambda: table(5, neighbours="replace"),
     "a row would be one of a group of sources": lambda: cp.Sources(one=table(5), unit="person"),
-    "append to it": lambda: cp.Stream(bound=1),
+    "a row would be one of a stream": lambda: cp.Stream(bound=1),
 }
 
 

@@ -21,7 +21,7 @@ from counterpoint.ledger.sealed_transaction import SealedTransaction, Sealer
 from counterpoint.ledger.state import Lookups
 from counterpoint.ledger.store.records import StoredItems
 from counterpoint.ledger.store.store import ChangeSet
-from counterpoint.sources.streams.log import Arrival, FeedStep, Item, conflict
+from counterpoint.sources.streams.log import Arrival, FeedStep, Item, conflict, same_items
 
 _TOGETHER = 1024
 """How many items are sealed as one, at most."""
@@ -113,7 +113,7 @@ class _Add(NamedTuple):
             records.must_be_new("items", self.id)
         if self.id is None or not known:
             return _put(changes, self.sealer, self.batches)
-        if [item for batch in known for item in _opened(self.sealer, batch)] != list(self.items):
+        if not same_items([item for batch in known for item in _opened(self.sealer, batch)], self.items):
             raise conflict(self.id)
         changes.settled = True  # the process that sent them first may have died before the witness had seen it
         return known[0].start

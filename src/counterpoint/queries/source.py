@@ -164,6 +164,13 @@ class Source:
         """Why data like these do not become a next version of a data set; None if they can."""
         return f"newer rows do not take the place of those of a {type(self).__name__}: append to it"
 
+    def why_not_behind(self, before: DeclaredData) -> str | None:
+        """Why these data cannot read what has arrived for data that were declared like this; None if they can."""
+        return None
+
+    def continues(self, before: "Source") -> None:
+        """Read on in what has arrived for the version before; rows that do not arrive are each version's own."""
+
     def rows(self) -> bytes | None:
         """A digest of the given data, the same for every declaration; None if it cannot be compared with other data.
 

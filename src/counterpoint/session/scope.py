@@ -30,6 +30,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Rule
@@ -241,13 +243,22 @@ def bind(
     before = _earlier_versions(known, earlier)
     if is_next:
         declared = must_follow(known[-1].declared, source)
-        engine.data = DataVersions(replaced(declared), number, known, has_rows=False)
+        seen, has_rows = replaced(declared), False
+        if seen.log is not None:
+            ledger.bind(seen.fingerprint(), seen.log, refreshed=known[-1].fingerprint if number > 1 else None)
+            has_rows = True
+        engine.data = DataVersions(seen, number, known, has_rows=has_rows)
     else:
         seen = source.numbered(number)
         refreshed = known[-1].fingerprint if number > 1 else None
         rows = source.rows()
         ledger.bind(seen.fingerprint(), seen.log, rows=rows, second_budget=second_budget, refreshed=refreshed)
         engine.data = DataVersions(seen, number, known)
+    if seen.log is not None:
+        for old in known[:-1]:
+            assert old.declared is not None
+            before[old.number] = replaced(old.declared)
+            before[old.number].continues(seen)
     for version, kept in before.items():
         engine.data.keep(version, kept)
     return is_next
@@ -292,6 +303,7 @@ def make_version(
     if len(note) > _LONGEST_NOTE:
         raise InvalidParameter(f"a note has at most {_LONGEST_NOTE} characters")
     ledger.note_rows(source.rows(), second_budget=second_budget)
+    seen.continues(engine.data.current.source)
     engine.perform(own, RefreshCommand((), number, fingerprint, seen.declared(), note), None, request)
     engine.data.move_on(number, seen, keep=keep, let_go=let_go)
     return versions_on_record(ledger)[-1]
@@ -300,8 +312,14 @@ def make_version(
 _LONGEST_NOTE = 1000
 
 
-def open_root(engine: Engine, composition: Concurrent, sequential: bool, source: Source) -> None:
-    """Make the whole session, or find it on record with the same rule, relation and order."""
+def open_root(engine: Engine, composition: Concurrent, sequential: bool, source: Source, *, is_next: bool) -> None:
+    """Make the whole session, or find it on record with the same rule, relation and order.
+
+    The relation on record is that of the first version. Those behind it are matched launch by launch, and were found to
+    have the same neighbours as they were made (theory, Versions).
+    """
+    if is_next or current_number(engine.ledger) > 1:
+        composition = replace(composition, relation=engine.node(())[0].relation)
     try:
         return engine.open_root(composition, sequential, source.declared())
     except RequestConflict:

@@ -111,7 +111,7 @@ class Session(ChargingSession):
         engine = Engine(ledger_of(ledger, name))
         with closed_on_error(engine, ledger):
             is_next = bind(engine, source, second_budget, refresh=refresh, earlier=earlier)
-            open_root(engine, Concurrent(chosen, source.relation), sequential, source)
+            open_root(engine, Concurrent(chosen, source.relation), sequential, source, is_next=is_next)
             engine.recover()
             if is_next:
                 make_version(engine, source, note=refresh or "", keep=bool(earlier), second_budget=second_budget)

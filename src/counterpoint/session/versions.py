@@ -127,7 +127,7 @@ class DataVersions:
             before = self._current
             self._current = VersionedSource(number, source)
             self._sources[number], self.is_behind = source, False
-            if keep or before.number in self._gone:
+            if keep or before.number in self._gone or before.source.log is not None:  # a log is read by all versions
                 return
             self._sources[before.number] = without_rows(before.source)
             self._gone.add(before.number)
@@ -185,8 +185,10 @@ def _words(declared: DeclaredData | None) -> str:
 def must_follow(before: DeclaredData | None, source: Source) -> DeclaredData:
     """`NotCovered` unless the theorem covers these data as the next version; else, what was declared before."""
     why = source.why_not_refreshed
-    if why is None:
-        why = "the record does not say what was declared" if before is None else why_not_next(before, source.declared())
+    if why is None and before is None:
+        why = "the record does not say what was declared"
+    if why is None and before is not None:
+        why = why_not_next(before, source.declared()) or source.why_not_behind(before)
     if why is not None or before is None:
         raise NotCovered(
             f"these data are no next version: {why}. All versions are about the same units, with the same neighbours "

@@ -205,9 +205,10 @@ class Sources(Source):
 
     @property
     def why_not_refreshed(self) -> str | None:
-        """What one of them says."""
-        whys = (source.why_not_refreshed for source in self._members.values())
-        return next((why for why in whys if why is not None), None)
+        """Streams among several sources share one order, which a next version would begin anew; tables can."""
+        if self._channels:
+            return f"what arrives in {_listed(self._channels)} is in one order with the other sources'"
+        return None
 
     @property
     def log(self) -> Journal | None:
@@ -426,7 +427,7 @@ def _followed_in(chosen: Subscription) -> "tuple[str, str | list[str] | Request 
     return streams[0], None if not fields else fields[0] if isinstance(chosen, str) else fields
 
 
-def _listed(names: "Sequence[str] | dict[str, Member]") -> str:
+def _listed(names: "Sequence[str] | Mapping[str, object]") -> str:
     """Names as a sentence lists them.
 
     >>> _listed(["people", "visits", "calls"])

@@ -31,6 +31,9 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.declaration import Declaration
 from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.combined import Sources
+from counterpoint.sources.streams.live_table import LiveTable
+from counterpoint.sources.streams.stored_forms import LiveTableFacts, StreamFacts
+from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.table import Table, TableFacts, _Bound, _Limits, _owner
 
 
@@ -145,8 +148,12 @@ def without_rows(source: Source) -> Source:
 
 
 def replaced(declared: DeclaredData) -> Source:
-    """What is left of data that were declared like this."""
+    """What is left of data that were declared like this: of a stream, all but what has arrived (see `continues`)."""
     facts = declared.facts
+    if isinstance(facts, StreamFacts):
+        return Stream.declared_as(facts)
+    if isinstance(facts, LiveTableFacts):
+        return LiveTable.declared_as(facts)
     if not isinstance(facts, TableFacts):
         return ReplacedSource(declared)
     return ReplacedTable.declared_as(facts.declaration, facts.rows, dict(facts.reach), dict(facts.each))

@@ -42,13 +42,16 @@ from counterpoint.schema.expressions.evaluate import StoredRow
 from counterpoint.schema.expressions.tree import And, BeforePin, In, NotEnded
 from counterpoint.schema.unit_keys import UnitType
 from counterpoint.schema.units import of_live_table
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.streams.feed import Feedable
 from counterpoint.sources.streams.feed_target import conversion
 from counterpoint.sources.streams.live_protection import Protection
 from counterpoint.sources.streams.live_updates import UpdateForm, UpdateLog, Where, change
 from counterpoint.sources.streams.log import FeedStep, Item
+from counterpoint.sources.streams.memory_log import share
 from counterpoint.sources.streams.records import Fields
 from counterpoint.sources.streams.rows import PRESENT
+from counterpoint.sources.streams.stored_forms import LiveTableFacts, read_as, why_not_after
 
 PROTECTS = ("unit", "event")
 
@@ -86,7 +89,7 @@ class LiveTable(Feedable, Source):
         declared = self._form.fields.declared.columns
         self._protection = Protection(unit, rows_per_unit, declared, protects == "event", updates_per_unit)
         limits = self._protection.rows_per_unit, self._protection.updates_per_unit
-        self._log = UpdateLog(unit, *limits, unit_type)
+        self._log = UpdateLog(unit, *limits, unit_type, read_as(declared))
         self._reading: Contribution | None = None
         self._where: Where = ()
         self._compile: Callable[[bytes], Compiled] | None = None
@@ -283,6 +286,45 @@ class LiveTable(Feedable, Source):
         """A digest of the declaration and the view; a durable ledger stores the updates themselves."""
         read = None if self._reading is None else self._reading.stored
         return digest("live table", self._form, self._unit_type, self._protection, read, self._where).hex()
+
+    def declared(self) -> DeclaredData:
+        """The declaration, in words and as it is made again."""
+        by, unit_type = self._protection, self._log.unit_type
+        protects = "event" if by.event else "unit"
+        limits = (by.unit, by.rows_per_unit, self._form.key, protects, by.updates_per_unit, unit_type)
+        unit = () if by.unit is None else (by.unit,)
+        types = tuple(self._unit_type for _ in unit)
+        return DeclaredData("live table", unit, types, protects, self.describe(), LiveTableFacts(by.columns, *limits))
+
+    @classmethod
+    def declared_as(cls, facts: LiveTableFacts) -> "LiveTable":
+        """A live table that was declared like this, without rows."""
+        columns = {named.name: named.column for named in facts.columns}
+        return cls(
+            facts.unit,
+            facts.rows_per_unit,
+            key=facts.key,
+            columns=columns,
+            protects=facts.protects,
+            updates_per_unit=facts.updates_per_unit,
+            unit_type=facts.unit_type,
+        )
+
+    @property
+    def why_not_refreshed(self) -> None:
+        """A live table can: the next version reads the updates that have arrived, and that will."""
+        return
+
+    def why_not_behind(self, before: DeclaredData) -> str | None:
+        """Its log must be readable."""
+        facts = self.declared().facts
+        assert isinstance(facts, LiveTableFacts)
+        return why_not_after(before.facts, facts)
+
+    def continues(self, before: Source) -> None:
+        """Read and extend the log of another version."""
+        assert isinstance(before, LiveTable)
+        share(before.log, self._log)
 
     @property
     def count_moves(self) -> int:

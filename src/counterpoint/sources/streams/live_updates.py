@@ -61,6 +61,7 @@ added. It is a function of the two rows, which the log has.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from counterpoint.encoding import Value
@@ -182,12 +183,19 @@ class UpdateLog(Log):
     """
 
     what = "live table"
-    __slots__ = ("_compacted", "_present", "_rows", "replaced")
+    __slots__ = ("_compacted", "_present", "_row", "_rows", "replaced")
 
     def __init__(
-        self, unit: str | None, rows_per_unit: int | None, most: int | None = None, unit_type: UnitType | None = None
+        self,
+        unit: str | None,
+        rows_per_unit: int | None,
+        most: int | None = None,
+        unit_type: UnitType | None = None,
+        row: Callable[[Any], Record] | None = None,
     ) -> None:
         super().__init__()
+        self._row = row
+        self.fit = None if row is None else partial(_refitted, row)
         self.unit, self.most = unit, None if most is None else whole(most, 1, "updates_per_unit")
         self.unit_type = log_unit_type(unit, unit_type)
         self.replaced: list[int | None] = []
@@ -258,9 +266,9 @@ class UpdateLog(Log):
     def _read_again(self, end: int) -> "UpdateLog":
         """The first `end` updates, read again from the keeper."""
         assert self._keeper is not None  # only a log that is kept is compacted
-        log = UpdateLog(self.unit, self._rows.most, self.most, self.unit_type)
+        log = UpdateLog(self.unit, self._rows.most, self.most, self.unit_type, self._row)
         for _, batch in self._keeper.after(0):
-            log._take(batch)
+            log._take([(self._fitted(item), owner) for item, owner in batch])
             if len(log.items) >= end:
                 break
         return log
@@ -279,6 +287,11 @@ class UpdateLog(Log):
                 if slot not in there:
                     self.items[slot] = self.replaced[slot] = self._owners[slot] = None
             self._compacted = len(self.items)
+
+
+def _refitted(row: Callable[[Any], Record], update: Any) -> Any:
+    """An update that was stored under another version of the declaration, with the columns of this one."""
+    return (*update[:2], *row(update[2:])) if update[0] else update
 
 
 NEW = -1

@@ -37,7 +37,7 @@ Traceback (most recent call last):
 counterpoint.errors.InvalidParameter: a request id must be a text of 1 to 256 characters, such as 'monday', not the ...
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from threading import Lock
 from typing import Any, NamedTuple, Protocol, cast
 
@@ -170,7 +170,7 @@ class Log:
     `unit` and `most` are both given (user level) or both None (event level); at user level there may be a distance
     `apart`, and `unit_type` says which values name one unit (None: texts, unless other sources say otherwise). `sums`
     caches running sums, and `rows` holds the items for requests, once there was one. `what` is what messages call its
-    source.
+    source. `fit` brings an item that was stored under another version of the declaration to the form of this one.
     """
 
     what = "stream"
@@ -184,6 +184,7 @@ class Log:
         "_sent",
         "_too_near",
         "apart",
+        "fit",
         "items",
         "most",
         "rows",
@@ -198,6 +199,7 @@ class Log:
         most: int | None = None,
         apart: int | None = None,
         unit_type: UnitType | None = None,
+        fit: Callable[[Any], Any] | None = None,
     ) -> None:
         if (unit is None) != (most is None):
             given, other = ("unit", "per_unit") if most is None else ("per_unit", "unit")
@@ -214,6 +216,7 @@ class Log:
         self.unit, self.most = unit, None if most is None else whole(most, 1, "per_unit")
         self.unit_type = log_unit_type(unit, unit_type)
         self.apart = None if apart is None else whole(apart, 1, "apart")
+        self.fit = fit
         self.items: list[Raw | Record | None] = []
         self.sums: dict[bytes, tuple[int, Raw]] = {}
         self.rows: ArrivedRows | None = None
@@ -290,6 +293,11 @@ class Log:
             self._keeper = keeper
 
     @property
+    def keeper(self) -> DurableLog | None:
+        """What keeps its items; None if it does so itself."""
+        return self._keeper
+
+    @property
     def kept_for(self) -> str | None:
         """The name of the session that stores this log, if one does."""
         return None if self._keeper is None else self._keeper.name
@@ -333,8 +341,12 @@ class Log:
         self._process.check()
         if self._keeper is not None:
             for place, batch in self._keeper.after(len(self.items)):
-                self._take_at(place, batch)
+                self._take_at(place, batch if self.fit is None else [(self._fitted(item), own) for item, own in batch])
         return len(self.items)
+
+    def _fitted(self, item: Any) -> Any:
+        """An item that another process, or another version, has appended, in the form of this one's declaration."""
+        return item if item is None or self.fit is None else self.fit(item)
 
     def _take_at(self, place: int, arrived: Sequence[Item]) -> None:
         with self._lock:
@@ -433,6 +445,23 @@ def in_use(name: str, what: str = "stream") -> DataInUse:
         f"this {what} belongs to another session, {name!r}, which has a budget for it: delegate a part of that budget, "
         f"as in session.delegate(PureDP(0.1)); for other items, make another {what}"
     )
+
+
+def same_items(kept: Sequence[Item], sent: Sequence[Item]) -> bool:
+    """Whether an append is a retry: fields that were declared in between are missing in both.
+
+    >>> same_items([(("home", 7), "ann")], [(("home", 7, None), "ann")])
+    True
+    """
+    return list(map(_without_end, kept)) == list(map(_without_end, sent))
+
+
+def _without_end(item: Item) -> Item:
+    """The item without the missing fields at its end."""
+    value, owner = item
+    while isinstance(value, tuple) and value and value[-1] is None:
+        value = value[:-1]
+    return value, owner
 
 
 def conflict(id: str) -> RequestConflict:

@@ -44,6 +44,7 @@ from counterpoint.schema.expressions.evaluate import StoredRow
 from counterpoint.schema.expressions.tree import And, BeforePin, In
 from counterpoint.schema.unit_keys import UnitType
 from counterpoint.schema.units import of_stream
+from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.streams.feed import Feedable
 from counterpoint.sources.streams.feed_target import conversion
 from counterpoint.sources.streams.items import (
@@ -55,8 +56,10 @@ from counterpoint.sources.streams.items import (
     total,
 )
 from counterpoint.sources.streams.log import FeedStep, Log, Unit
+from counterpoint.sources.streams.memory_log import share
 from counterpoint.sources.streams.records import Fields, RecordReader
 from counterpoint.sources.streams.rows import ARRIVED
+from counterpoint.sources.streams.stored_forms import StreamFacts, read_as, why_not_after
 
 
 class Stream(Feedable, Source):
@@ -96,6 +99,7 @@ class Stream(Feedable, Source):
     __slots__ = (
         "_compile",
         "_declared",
+        "_distances",
         "_kind",
         "_log",
         "_neighbours",
@@ -131,14 +135,17 @@ class Stream(Feedable, Source):
                 "signed, l1 and l2_squared"
             )
         self._kind: ItemShape | Fields = shape if fields is None else Fields.of(fields)
-        self._log = Log(unit, per_unit, apart, unit_type)  # which reads them: Python writes no number of any length
+        fit = self._kind.fit if isinstance(self._kind, ItemShape) else read_as(self._kind.declared.columns)
+        self._log = Log(
+            unit, per_unit, apart, unit_type, fit
+        )  # which reads them: Python writes no number of any length
         items = {"bound": bound} if isinstance(self._kind, ItemShape) else {"fields": list(self._kind.names)}
         other = {"dimensions": dimensions, "unit": unit, "per_unit": per_unit, "apart": apart, "signed": signed or None}
         other["unit_type"] = unit_type
         last = {"l1": l1, "l2_squared": l2_squared, "neighbours": None if neighbours == "replace" else neighbours}
         given = {**items, **other, **last}
         self._declared = ", ".join(f"{name}={value!r}" for name, value in given.items() if value is not None)
-        self._neighbours = neighbours
+        self._neighbours, self._distances = neighbours, (l1, l2_squared)
         self._records = RecordReader(self._kind, unit) if isinstance(self._kind, Fields) else None
         self._reading: ItemReader | Contribution | None = None
         self._read: ItemReader | Contribution = self._kind.item_reader(neighbours)
@@ -151,7 +158,7 @@ class Stream(Feedable, Source):
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
-        view._samples = self._samples
+        view._samples, view._distances = self._samples, self._distances
         view._read = reading or self._read
         view._compile = view._records = None
         return view
@@ -321,6 +328,59 @@ class Stream(Feedable, Source):
         unit = (self._log.unit, self._log.unit_type or "text", self._log.most, *distance)
         read = None if self._reading is None else self._reading.stored
         return digest("stream", self._kind, unit, self._neighbours, read, self._where).hex()
+
+    def declared(self) -> DeclaredData:
+        """The declaration, in words and as it is made again."""
+        kind, log = self._kind, self._log
+        shape = kind if isinstance(kind, ItemShape) else ItemShape()
+        facts = StreamFacts(
+            None if isinstance(kind, ItemShape) else kind.declared.columns,
+            *(shape.bound, shape.dimensions, shape.signed, *self._distances),
+            *(log.unit, log.most, log.apart, log.unit_type, self._neighbours),
+        )
+        unit = () if log.unit is None else (log.unit,)
+        types = tuple(log.unit_type or "text" for _ in unit)
+        return DeclaredData("stream", unit, types, self._neighbours, self.describe(), facts)
+
+    @classmethod
+    def declared_as(cls, facts: StreamFacts) -> "Stream":
+        """A stream that was declared like this, without items.
+
+        >>> phones = Stream(bound=3, signed=True, unit="phone", per_unit=10, apart=7)
+        >>> pages = Stream(bound=4, dimensions=3, l1=5, neighbours="add-or-remove")
+        >>> [Stream.declared_as(it.declared().facts).fingerprint() == it.fingerprint() for it in (phones, pages)]
+        [True, True]
+        """
+        fields = None if facts.columns is None else {named.name: named.column for named in facts.columns}
+        return cls(
+            facts.bound,
+            facts.dimensions,
+            facts.unit,
+            facts.per_unit,
+            facts.signed,
+            fields=fields,
+            neighbours=facts.neighbours,
+            l1=facts.l1,
+            l2_squared=facts.l2_squared,
+            apart=facts.apart,
+            unit_type=facts.unit_type,
+        )
+
+    @property
+    def why_not_refreshed(self) -> None:
+        """A stream can: the next version reads what has arrived, and what will."""
+        return
+
+    def why_not_behind(self, before: DeclaredData) -> str | None:
+        """Its log must be readable."""
+        facts = self.declared().facts
+        assert isinstance(facts, StreamFacts)
+        return why_not_after(before.facts, facts)
+
+    def continues(self, before: Source) -> None:
+        """Read and extend the log of another version."""
+        assert isinstance(before, Stream)
+        share(before.log, self._log)
 
     def items(self, start: int | str, end: int | str) -> tuple[Update, ...]:
         """The items that arrived between two pins, as updates."""
