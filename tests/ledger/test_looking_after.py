@@ -5,6 +5,7 @@ import pathlib
 import shutil
 import signal
 import tempfile
+import threading
 from contextlib import closing, suppress
 
 import psycopg
@@ -16,7 +17,7 @@ from typer.testing import CliRunner
 import counterpoint as cp
 from counterpoint.cli import app
 from counterpoint.encoding import decode
-from counterpoint.ledger import admin
+from counterpoint.ledger import admin, verification
 from counterpoint.ledger import open as opening
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.state import SessionState
@@ -139,6 +140,42 @@ def test_a_copy_of_an_open_ledger_is_of_one_moment_whatever_is_written_meanwhile
         with snapshot.read_only(str(place.url), 0) as store_then:
             launched = decode(store_then.row("session", "[]").node, SessionState).launched
         assert len(copies) == 3 and launched == 5, "the first two copies were begun again"
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgres"])
+def test_asks_go_on_while_a_record_is_verified(tmp_path, monkeypatch, kind):
+    """What the witness sees meanwhile is ahead of the snapshot that is verified, and no sign of an old copy."""
+    with Place(kind, tmp_path).session() as s:
+        ledger, noisy, check, answered = s._engine.ledger, s.launch(cp.Laplace("0.1", asks=3)), verification.verify, []
+
+        def meanwhile(store, *given):
+            assert store is not ledger._store, "the connection of requests is not used"
+            asking = threading.Thread(target=lambda: answered.append(noisy.ask("apples")))
+            asking.start()
+            asking.join(60)
+            return check(store, *given)
+
+        monkeypatch.setattr(verification, "verify", meanwhile)
+        ledger.verify()
+        assert len(answered) == 1
+        monkeypatch.undo()
+        ledger.verify()
+
+
+def test_a_snapshot_holds_the_lock_for_a_part_at_a_time(tmp_path, monkeypatch):
+    """So many pages are copied, and then others have the connection for a moment."""
+    monkeypatch.setattr(sqlite, "_PAGES", 3)
+    waits = []
+    monkeypatch.setattr(sqlite.time, "sleep", waits.append)
+    with Place("sqlite", tmp_path).session() as s:
+        s.launch(cp.Laplace("0.1", asks=3)).ask("apples")
+        store = s._engine.ledger._store
+        with store.snapshot() as copy:
+            assert copy.header("session").head == store.header("session").head
+            pages = store._run("PRAGMA page_count")[0][0]
+            folder = os.path.dirname(copy.path)
+    assert len(waits) >= pages // 3
+    assert not os.path.exists(folder)
 
 
 def busy_elsewhere(path, wait):

@@ -14,6 +14,7 @@ import counterpoint as cp
 from counterpoint.encoding import Plain, decode, encode
 from counterpoint.errors import LedgerRolledBack, LedgerTampered
 from counterpoint.ledger.state import SessionState
+from counterpoint.ledger.store.postgres import PostgresStore
 from counterpoint.ledger.witness import WitnessFile
 from counterpoint.mechanisms.concurrent import Concurrent
 
@@ -269,13 +270,13 @@ def test_a_ledger_is_opened_and_verified_while_another_process_writes_to_it(repl
     monkeypatch.setattr(WitnessFile, "size", slow_witness)
     with place.reopened(source=Numbers({})) as other:
         ledger = other._engine.ledger
-        read = ledger._store.rows
+        read = PostgresStore.rows
 
-        def slow_rows(name):
+        def slow_rows(store, name):
             meanwhile()
-            yield from read(name)
+            yield from read(store, name)
 
-        monkeypatch.setattr(ledger._store, "rows", slow_rows)
+        monkeypatch.setattr(PostgresStore, "rows", slow_rows)
         ledger.verify()
     assert len(calls) == 8, (
         "how far to compact; the session and the register: at the start, and verified with their rows"

@@ -45,7 +45,7 @@ from counterpoint.ledger.store.records import REGISTER, SessionHeader, StoredIte
 from counterpoint.ledger.store.store import ChangeSet, Store, exported
 from counterpoint.ledger.stream_log import StoredStreamLog
 from counterpoint.ledger.verification import started
-from counterpoint.ledger.witness import Witness
+from counterpoint.ledger.witness import SeenBefore, Witness
 from counterpoint.queries.source import AppendLog
 from counterpoint.sources.streams.log import in_use as in_use_log
 from counterpoint.sources.streams.log import position
@@ -248,10 +248,16 @@ class DurableLedger(Ledger):
             ]
 
     def verify(self) -> None:
-        """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs."""
+        """Check the chain, replay every charge, compare with what is stored; `LedgerTampered` if anything differs.
+
+        A snapshot is checked, so that requests go on meanwhile.
+        """
         with self._connection() as store:
-            verification.verify(store, self.name, self._witness)
-            verification.verify_register(store, self._witness, self._master, may_be_unseen=True)
+            # before the snapshot: what the witness sees after it is not in it
+            witness = None if self._witness is None else SeenBefore(self._witness, (self.name, REGISTER))
+        with store.snapshot() as copy:
+            verification.verify(copy, self.name, witness)
+            verification.verify_register(copy, witness, self._master, may_be_unseen=True)
 
     def beside(self) -> tuple[str, ...]:
         """The sessions that have the same rows."""

@@ -15,13 +15,13 @@ counterpoint.errors.LedgerError: the ledger's database could not be reached unde
 """
 
 import math
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTampered
 from counterpoint.ledger.store import tables
-from counterpoint.ledger.store.store import ChangeSet
+from counterpoint.ledger.store.store import ChangeSet, Store
 from counterpoint.ledger.store.tables import Statement, Tables
 from counterpoint.process import close_in_this_process
 
@@ -76,6 +76,7 @@ class PostgresStore(Tables):
             raise LedgerError("a ledger in PostgreSQL needs psycopg: pip install counterpoint[postgres]") from None
         super().__init__()
         self._psycopg = psycopg
+        self._url, self._wait = url, wait
         self._sending = ExitStack()
         soonest: dict[str, Any] = {} if wait is None else {"connect_timeout": max(_SOONEST, math.ceil(wait))}
         try:
@@ -98,6 +99,12 @@ class PostgresStore(Tables):
         except LedgerError:
             self._connection.close()
             raise
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Store]:
+        """The database in a connection of its own, whose transactions each see one moment."""
+        with closing(PostgresStore(self._url, wait=self._wait, read_only=True)) as store:
+            yield store
 
     def _set(self, wait: float) -> None:
         patience = f"{max(1, int(wait * 1000))}ms"  # 0 would be for ever

@@ -12,8 +12,10 @@ tried again: the ledger stops.
 """
 
 import os
-from collections.abc import Sequence
-from contextlib import closing, suppress
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from json.encoder import encode_basestring_ascii
 from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
@@ -22,6 +24,7 @@ from counterpoint.errors import LedgerBusy, LedgerError, LedgerFailed, LedgerTam
 from counterpoint.ledger.store import tables
 from counterpoint.ledger.store.files import LedgerLock, busy, sync_folder_of
 from counterpoint.ledger.store.group_commit import failed_before
+from counterpoint.ledger.store.store import Store
 from counterpoint.ledger.store.tables import Statement, Tables
 from counterpoint.process import leave_to_parent
 
@@ -33,6 +36,8 @@ APPLICATION = 0x43506F69
 _SOUND_WAL = (3, 51, 3)
 _PAGES = 1000
 """How many pages of a backup are copied at once."""
+_PAUSE = 0.001
+"""How long a backup lets others have the connection between two parts."""
 
 
 def journal_mode(library: str) -> str:
@@ -147,10 +152,20 @@ class SqliteStore(Tables):
         """How many bytes the database has, with what is in its log."""
         return sum(os.path.getsize(file) for file in (self.path, f"{self.path}-wal") if os.path.exists(file))
 
-    def copy_to(self, path: str | os.PathLike[str]) -> None:
+    @contextmanager
+    def snapshot(self) -> Iterator[Store]:
+        """The database as of a moment after this was called, in a copy that is deleted afterwards."""
+        with tempfile.TemporaryDirectory(prefix="counterpoint-") as folder:
+            copy = os.path.join(folder, "ledger.db")
+            self.copy_to(copy, lasting=False)
+            with closing(SqliteStore(copy, immutable=True)) as store:
+                yield store
+
+    def copy_to(self, path: str | os.PathLike[str], *, lasting: bool = True) -> None:
         """Copy the database to a new file, a part at a time: other requests are served in between.
 
-        What they write to a part that was copied before is copied along, so the copy is of one moment: its last.
+        What they write to a part that was copied before is copied along, so the copy is of one moment: its last. A copy
+        that need not last is not synced: its last part would keep requests waiting for that.
         """
         try:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
@@ -161,13 +176,17 @@ class SqliteStore(Tables):
         done = False
         try:
             with closing(self._apsw.Connection(os.fspath(path))) as copy:
+                if not lasting:
+                    copy.execute("PRAGMA synchronous = OFF")
                 with self.lock:
                     backup = copy.backup("main", self._connection, "main")
                 with backup:
                     while not backup.done:
                         with self.lock:
                             backup.step(_PAGES)
-            sync_folder_of(path)
+                        time.sleep(_PAUSE)  # the lock is not fair: without it the next part comes before a request
+            if lasting:
+                sync_folder_of(path)
             done = True
         except self._apsw.Error as error:
             raise BackupFailed(path, type(error).__name__) from None

@@ -127,6 +127,9 @@ class Store(Protocol):
     def write(self, changes: "ChangeSet") -> None:
         """Write a change set."""
 
+    def snapshot(self) -> "AbstractContextManager[Store]":
+        """The database as of a moment after this was called, for a long look while others read and write this one."""
+
     def erase_deleted(self) -> bool:
         """Overwrite what was replaced or deleted in the database's files. Returns whether that was possible."""
 
