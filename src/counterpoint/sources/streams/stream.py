@@ -158,7 +158,8 @@ class Stream(Feedable, Source):
         view = self.__class__.__new__(self.__class__)
         view._kind, view._log, view._neighbours = self._kind, self._log, self._neighbours
         view._declared, view._reading, view._where = f"{self._declared}, {label}", reading, where
-        view._samples, view._distances = self._samples, self._distances
+        view._samples = self._samples
+        view._distances = self._distances
         view._read = reading or self._read
         view._compile = view._records = None
         return view
