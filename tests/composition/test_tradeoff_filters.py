@@ -138,13 +138,35 @@ def test_curves_of_many_segments_are_refused():
         rule.admit(rule.start(), of(GaussianDP("0.1").as_tradeoff(points=64)))
 
 
-def test_what_was_lost_is_the_budget_from_the_first_launch_on():
-    budget = TradeOff.of_approx(1, 0)
+def lost(budget, *losses):
     rule = Filter(budget)
-    account = rule.admit(rule.start(), of(PureDP("0.1")))
-    assert rule.loss(rule.start()) == TradeOff([(0, 1), (1, 0)]) and rule.loss(account) == budget
-    assert (rule.used(rule.start(), 100), rule.used(account, 100)) == (0, 100)
+    account = rule.start()
+    for loss in losses:
+        account = rule.admit(account, of(loss))
     assert decode(encode(account), Account) == account
+    return rule.loss(account)
+
+
+def test_what_was_lost_is_read_as_a_sum_where_one_is_proven_and_above_the_budget():
+    budget = TradeOff.of_approx(1, "0.01")
+    assert lost(budget) == TradeOff([(0, 1), (1, 0)])
+    assert lost(budget, PureDP("0.1"), ApproxDP("0.2", "0.001")) == TradeOff.of_approx("0.3", "0.001")
+    gaussian = GaussianDP(1).as_tradeoff()
+    read = lost(gaussian, GaussianDP("0.3"), GaussianDP("0.4"))
+    assert read == GaussianDP("0.5").as_tradeoff() and read.lies_above(gaussian)
+    assert lost(gaussian, GaussianDP("0.3"), PureDP("0.1")).lies_above(GaussianDP("0.33").as_tradeoff())
+
+
+def test_a_launch_of_another_kind_ends_that_and_the_budget_is_read_from_there_on():
+    """Two sums side by side would be a union of filters, which bounds nothing here: their tails would add up."""
+    budget = GaussianDP(1).as_tradeoff()
+    for losses in (
+        (PureDP("0.1"), GaussianDP("0.1")),
+        (zCDP("0.001"), PureDP("0.1")),
+        (PureDP("0.1"), zCDP("0.001"), PureDP("0.1")),
+        (PureDP("0.3"), PureDP("0.3"), PureDP("0.3")),
+    ):
+        assert lost(budget, *losses) == budget, losses
 
 
 def test_a_budget_can_be_delegated_inside_another():

@@ -278,7 +278,11 @@ def test_a_session_is_read_at_a_distance(place):
     for _ in range(3):
         session.launch(cp.Laplace("0.1"))
     losses = [session.loss_at(distance=distance) for distance in (0, 1, 3)]
-    assert [loss.epsilon for loss in losses] == [0, session.loss.epsilon, Fraction(9, 10)]
+    assert 0 == losses[0].epsilon < losses[1].epsilon <= session.loss.epsilon < losses[2].epsilon == Fraction(9, 10)
+    inner = session.delegate(cp.PureDP("0.2"))
+    inner.launch(cp.Laplace("0.1"))
+    (reserved,) = session.reserved
+    assert (reserved.path[-1], reserved.charged, reserved.used) == (3, cp.PureDP("0.2"), cp.PureDP("0.1"))
     for wrong in (-1, "three", 1.5):
         with pytest.raises(cp.errors.InvalidParameter):
             session.loss_at(distance=wrong)

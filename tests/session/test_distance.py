@@ -17,7 +17,7 @@ def test_launches_count_with_their_group_losses(rule):
     s.launch(cp.Laplace(0.1))
     s.launch(cp.Laplace(0.2, asks=2))
     assert s.loss_at(distance=3) == cp.PureDP(0.9)
-    assert s.loss_at(distance=1) == s.loss
+    assert s.loss_at(distance=1) == s.loss and s.reserved == ()
     assert s.loss_at(distance=0) == cp.PureDP(0)
 
 
@@ -30,6 +30,33 @@ def test_what_was_delegated_counts_with_its_launches():
     assert s.loss == cp.PureDP(0.5)
     assert s.loss_at(distance=2) == cp.PureDP(0.3)
     assert inner.loss_at(distance=2) == cp.PureDP(0.3) and deeper.loss_at(distance=2) == cp.PureDP(0.1)
+
+
+def test_a_reading_at_distance_one_counts_launches_too_and_what_is_reserved_stands_beside_it():
+    s = session(cp.Filter(cp.PureDP(1)))
+    inner, hers = s.delegate(cp.PureDP(0.5)), s.grant("ann", cp.PureDP(0.3))
+    inner.launch(cp.Laplace(0.2))
+    assert s.loss_at(distance=0) == cp.PureDP(0)
+    assert s.loss_at(distance=1) == cp.PureDP(0.2)
+    assert s.loss_at(distance=2) == cp.PureDP(0.4)
+    assert [(each.path, each.charged, each.used) for each in s.reserved] == [
+        ((0,), cp.PureDP(0.5), cp.PureDP(0.2)),
+        ((1,), cp.PureDP(0.3), cp.PureDP(0)),
+    ]
+    s.revoke(hers)
+    assert len(s.reserved) == 2
+    s.recount(hers)
+    assert len(s.reserved) == 1 and s.loss == cp.PureDP(0.5)
+
+
+def test_launches_are_read_in_the_order_of_time_wherever_they_were_made():
+    """Read in another order, 0.3 before 0.1 would need less of a Gaussian than was spent."""
+    for early, late, read in ((0.1, 0.3, "0.38863"), (0.3, 0.1, "0.37627")):
+        s = session(cp.Filter(cp.GaussianDP(1)))
+        inner = s.delegate(cp.GaussianDP(0.8))
+        s.launch(cp.Laplace(early))
+        inner.launch(cp.Laplace(late))
+        assert float(s.loss_at(distance=1).mu) == pytest.approx(float(read), abs=1e-5)
 
 
 def test_a_partition_counts_with_the_group_loss_of_its_whole_claim():

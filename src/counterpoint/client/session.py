@@ -12,7 +12,7 @@ from typing import Any, NoReturn, Unpack
 from counterpoint.client import codec
 from counterpoint.client.calls import Call, Calls, Remote, Runner, not_served, served
 from counterpoint.client.handle import PostprocessedHandle, RemoteHandle, around, begun, not_covered
-from counterpoint.composition.rule import Remaining, Rule
+from counterpoint.composition.rule import Remaining, Reserved, Rule
 from counterpoint.display.markup import Picture
 from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.errors import InvalidParameter, NotAllowed, shown
@@ -38,6 +38,7 @@ from counterpoint.wire.documents import (
     read_quote,
     read_receipt,
     read_remaining,
+    read_reserved,
     read_rule,
     read_timeline,
 )
@@ -95,6 +96,13 @@ class RemoteSession(Remote):
         """What has been lost between data that differ in `distance` units, at a distance fixed in advance."""
         query = {"distance": whole(distance, 0, "distance")}
         return read_loss((yield Call("GET", f"{self._url}/loss", query=query)))
+
+    @property
+    @served
+    def reserved(self) -> Calls[tuple[Reserved, ...]]:
+        """What was delegated out of this session and is counted by `loss` in full, used or not."""
+        said = yield Call("GET", f"{self._url}/loss", query={"distance": 0})
+        return tuple(read_reserved(each) for each in said["reserved"])
 
     @served
     def epsilon_for(self, request: object, **on: Unpack[GivenTerms]) -> Calls[Exact]:

@@ -59,6 +59,14 @@ class Summand(NamedTuple):
     interaction: Interaction = "endless"
 
 
+class Tuned(NamedTuple):
+    """An (epsilon, delta) near which a reading is tight, and the slack; None where the first launch decides on it."""
+
+    epsilon: Fraction
+    delta: Fraction
+    slack: Fraction | None
+
+
 class Account(Tagged):
     """What a rule remembers of the launches so far: a frozen value whose size does not grow with their number."""
 
@@ -140,12 +148,21 @@ class Accumulator(Account):
         """The largest further loss within a budget, as a refusal shows it: pure, where pure launches are covered."""
         return PureDP(bounded_down(self.headroom(budget)))
 
-    def at_distance(self, distance: int) -> "Accumulator":
-        """The empty sum by which losses between data at this distance are read; `self` is empty (theory, Groups).
+    @property
+    def tuned(self) -> "Tuned | None":
+        """What a reading of single launches is tuned for (see `readings.py`); None where `at_launches` reads them."""
+        return None
 
-        Itself, where every total is an odometer's reading. Its constants depend on `self` and the distance alone.
+    def at_launches(self) -> "Accumulator":
+        """The empty sum by which the launches are read, one by one, at any distance; `self` is empty (theory, Groups).
+
+        Itself, where every total is an odometer's reading.
         """
         return self
+
+    def after(self, launches: Iterable[Summand]) -> Self:
+        """The sum after these launches."""
+        return reduce(lambda spent, launch: spent.plus(*launch), launches, self)
 
     def refunded(self, budget: Loss, charge: Summand, launches: Sequence[Summand]) -> Self:
         """The sum with these launches in the place of one charge that no sum of them exceeds (theory, Returning).
@@ -157,7 +174,7 @@ class Accumulator(Account):
         >>> spent.refunded(PureDP(1), Summand(PureDP(0.5)), [Summand(PureDP(0.2))]).total
         PureDP(0.3)
         """
-        return reduce(lambda spent, launch: spent.plus(*launch), launches, self._without(charge))
+        return self._without(charge).after(launches)
 
     def _without(self, charge: Summand) -> Self:
         """The sum before a charge that is in it, wherever it stands, without the very amount that was added."""

@@ -237,9 +237,9 @@ class Limited(Accumulator, Value, frozen=True):
         """What fits into the sum, or nothing after the last launch."""
         return PureDP(0) if self._full else self.sum.largest_fitting(budget)
 
-    def at_distance(self, distance: int) -> Accumulator:
+    def at_launches(self) -> Accumulator:
         """That of the sum: a reading counts what was launched."""
-        return self.sum.at_distance(distance)
+        return self.sum.at_launches()
 
     @property
     def certificate(self) -> Certificate:

@@ -37,10 +37,10 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, entry
+from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, Tuned, entry
 from counterpoint.composition.advanced import order_for
 from counterpoint.composition.one_order import renyi_room_at
-from counterpoint.composition.renyi_sums import ApproximateSum, Tail, renyi_loss
+from counterpoint.composition.renyi_sums import renyi_loss
 from counterpoint.composition.reserve import UNIT, Payment, opened, pure_within, reserve_for, spent, units_up
 from counterpoint.composition.sums import GaussianSum
 from counterpoint.encoding import Tagged, Value
@@ -140,10 +140,16 @@ class Union(Tagged, Value, frozen=True, cache_hash=True):
         exposed = self.room_for_deltas(first.pays.delta)
         read = self._rooms(self._tails((ZERO, *self.shares.without_delta.among_orders), first))
         most = self._rooms(self._tails((ZERO, *row.among_orders), first))
-        tails = self._tails(row.with_reserve, first)
-        if not self._suits_reserve(first, tails[0], most):
+        tails = self.tails(first)
+        if not tails[0]:
             return None, Rooms(exposed, most, read)
         return opened(first.pays, self.budget.epsilon, tails[0]), Rooms(exposed, self._rooms(tails), read)
+
+    def tails(self, first: Counted) -> tuple[Fraction, ...]:
+        """The tails of the reserve and of each order; 0 for the reserve where the first launch does not suit it."""
+        row = self._row(first.pays.delta)
+        with_reserve, among_orders = self._tails(row.with_reserve, first), self._tails((ZERO, *row.among_orders), first)
+        return with_reserve if self._suits_reserve(first, with_reserve[0], self._rooms(among_orders)) else among_orders
 
     def room_for_deltas(self, first: Fraction) -> Fraction:
         """The delta'' of delta'' + (1-delta'') slack = delta, if the first launch has this delta."""
@@ -298,15 +304,10 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
             if total is not None:
                 yield order, room - total
 
-    def at_distance(self, distance: int) -> ApproximateSum:
-        """Basic composition or a Renyi sum, of an order that suits `distance` times the budget's epsilon.
-
-        Its constants depend on the budget and the distance alone. Not the reserve: it says that the budget holds, which
-        at a distance it does not.
-        """
-        budget = self.union.budget
-        slack = budget.delta / 2 if self.union.slack is None else self.union.slack
-        return ApproximateSum(Tail(budget.delta, slack, order_for(distance * budget.epsilon, slack)))
+    @property
+    def tuned(self) -> Tuned:
+        """The budget, and its slack."""
+        return Tuned(self.union.budget.epsilon, self.union.budget.delta, self.union.slack)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""

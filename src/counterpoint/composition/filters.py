@@ -28,8 +28,9 @@ from counterpoint.composition.advanced import AdvancedSum, Limited, order_for
 from counterpoint.composition.best import BestOfSums, union_within
 from counterpoint.composition.one_order import OneOrderSum, Terms
 from counterpoint.composition.planned import PlannedRest
+from counterpoint.composition.readings import read_at
 from counterpoint.composition.renyi_sums import ApproximateSum, Tail
-from counterpoint.composition.rule import Remaining, Rule, summed_at
+from counterpoint.composition.rule import Remaining, Rule
 from counterpoint.composition.sums import sum_for
 from counterpoint.encoding import Value
 from counterpoint.errors import BudgetExceeded, CounterpointError, InvalidParameter, NotCovered, shown
@@ -247,7 +248,7 @@ class Filter(Rule, Value, frozen=True):
     def _why(self, account: Accumulator, loss: Loss) -> str:
         """What stands in the way, where it is not the epsilon; and a budget that would take the launch."""
         response, left = response_of(loss), account.delta_left(self.budget)
-        if response is not None and response[1] > left:
+        if isinstance(self.budget, ApproxDP) and response is not None and response[1] > left:
             room = format_number(left)
             return f"its delta is too large: {room} of delta is left for the deltas of launches (slack= divides it); "
         if isinstance(loss, GaussianDP) and isinstance(self.budget, ApproxDP) and 0 < self.budget.delta < 1:
@@ -326,7 +327,7 @@ class Filter(Rule, Value, frozen=True):
         >>> Filter(PureDP(1)).loss_at(3, [Laplace(0.1).claim, Laplace(0.2).claim])
         PureDP(0.9)
         """
-        return summed_at(distance, launched, self._sum().at_distance(distance))
+        return read_at(distance, launched, self._sum())
 
     def used(self, account: Account, parts: int) -> int:
         """How many of `parts` equal parts of the budget are spent, rounded up; more than all if it does not hold.

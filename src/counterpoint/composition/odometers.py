@@ -21,9 +21,10 @@ from msgspec.structs import replace
 from counterpoint.composition.accumulator import Account, Accumulator
 from counterpoint.composition.advanced import AdvancedSum, order_for
 from counterpoint.composition.filters import Filter
+from counterpoint.composition.readings import read_at
 from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum, Tail
-from counterpoint.composition.rule import Rule, summed_at
-from counterpoint.composition.sums import TCDPSum, odometer_for
+from counterpoint.composition.rule import Rule
+from counterpoint.composition.sums import GaussianChain, TCDPSum, odometer_for
 from counterpoint.composition.time_uniform import Kind, TimeUniform, constant_for
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -87,8 +88,12 @@ class Odometer(Rule, Value, frozen=True):
         if by == "basic":
             return cls(ApproximateSum())
         total, tail = _split(delta, slack)
-        order = order_for(positive(tuned_for, "tuned_for"), tail) if alpha is None else above_one(alpha, "alpha")
-        return cls(ApproximateSum(Tail(total, tail, order), None if by == "renyi" else Fraction(0)))
+        target = positive(tuned_for, "tuned_for")
+        if alpha is None:
+            fixed = Tail(total, tail, order_for(target, tail), tuned_for=target, given=None if slack is None else tail)
+        else:
+            fixed = Tail(total, tail, above_one(alpha, "alpha"))
+        return cls(ApproximateSum(fixed, None if by == "renyi" else Fraction(0)))
 
     @classmethod
     def advanced(cls, delta: Number, slack: Number | None = None) -> Self:
@@ -100,6 +105,21 @@ class Odometer(Rule, Value, frozen=True):
         ApproxDP(0, 1e-5)
         """
         return cls(AdvancedSum(*_split(delta, slack)))
+
+    @classmethod
+    def gaussian(cls) -> Self:
+        """Gaussian DP of pure and Gaussian launches, read exactly: the least mu from which a reserve pays for all.
+
+        Forty launches of 0.1 read 0.642, where the squares of `Odometer(GaussianDP)` add up to 0.793. Each reading
+        takes time for every launch, and the account remembers the runs of unlike ones (theory, A Gaussian odometer).
+
+        >>> from counterpoint import Laplace
+        >>> rule = Odometer.gaussian()
+        >>> account = rule.admit(rule.admit(rule.start(), Laplace(0.1).claim), Laplace(0.3).claim)
+        >>> rule.loss(account)
+        GaussianDP(~0.388628)
+        """
+        return cls(GaussianChain())
 
     @classmethod
     def renyi(cls, alpha: Number) -> Self:
@@ -201,7 +221,7 @@ class Odometer(Rule, Value, frozen=True):
         >>> Odometer(PureDP).loss_at(3, [Laplace(0.1).claim])
         PureDP(0.3)
         """
-        return summed_at(distance, launched, self.empty.at_distance(distance))
+        return read_at(distance, launched, self.empty)
 
     def bound(self, relation: Relation) -> Loss:
         """`NotCovered`: an odometer promises no bound."""

@@ -17,9 +17,8 @@ from functools import lru_cache
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.accumulator import ZERO, Accumulator, entry
-from counterpoint.composition.advanced import order_for
-from counterpoint.composition.renyi_sums import ApproximateSum, Tail, renyi_loss
+from counterpoint.composition.accumulator import ZERO, Accumulator, Tuned, entry
+from counterpoint.composition.renyi_sums import renyi_loss
 from counterpoint.composition.reserve import (
     UNIT,
     Payment,
@@ -185,13 +184,10 @@ class OneOrderSum(Accumulator, Value, frozen=True):
             return True
         return self.most is not None and self.renyi <= self.most
 
-    def at_distance(self, distance: int) -> ApproximateSum:
-        """Basic composition or a Renyi sum, of an order that suits `distance` times the budget's epsilon.
-
-        Not the reserve: it says that the budget holds, which at a distance it does not.
-        """
-        budget, slack = self.terms.budget, self.terms.slack
-        return ApproximateSum(Tail(budget.delta, slack, order_for(distance * budget.epsilon, slack)))
+    @property
+    def tuned(self) -> Tuned:
+        """The budget, and its slack."""
+        return Tuned(self.terms.budget.epsilon, self.terms.budget.delta, self.terms.slack)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""

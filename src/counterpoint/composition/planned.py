@@ -21,7 +21,7 @@ from math import comb
 
 from msgspec.structs import replace
 
-from counterpoint.composition.accumulator import ZERO, Accumulator, entry
+from counterpoint.composition.accumulator import ZERO, Accumulator, Tuned, entry
 from counterpoint.composition.fixed.compose import optimal_of
 from counterpoint.composition.reserve import UNIT, left_after, left_after_gaussian, pure_within
 from counterpoint.composition.sums import GaussianSum
@@ -142,6 +142,11 @@ class PlannedRest(Accumulator, Value, frozen=True):
         if not self.budget.within(budget) or self.exposed > self.room:
             return False
         return self.left is not None or (self.basic is not None and self.basic <= self.budget.epsilon)
+
+    @property
+    def tuned(self) -> Tuned:
+        """The budget: what was planned is not read from its plan, which holds between neighbours alone."""
+        return Tuned(self.budget.epsilon, self.budget.delta, None)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from msgspec.structs import force_setattr
 
-from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, named
+from counterpoint.composition.accumulator import ZERO, Accumulator, Summand, Tuned, named
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
 from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, SampledGaussianDP, Unbounded, tCDP, zCDP
@@ -104,7 +104,8 @@ class Tail(Tagged, Value, frozen=True):
     """What the Renyi part of an (epsilon, delta) rule wants fixed in advance: delta, the slack d and the order alpha.
 
     Derived from them, once: `room`, the delta'' of delta'' + (1-delta'') d = delta, which the deltas of the launches
-    may add up to; and `offset`, what turns a sum of Renyi losses into an epsilon at d.
+    may add up to; and `offset`, what turns a sum of Renyi losses into an epsilon at d. `tuned_for` is the epsilon that
+    the order was chosen for, if it was, and `given` the slack, if that was given.
 
     >>> float(Tail(Fraction(1, 10), Fraction(1, 20), Fraction(4)).room)
     0.05263157894736842
@@ -115,6 +116,8 @@ class Tail(Tagged, Value, frozen=True):
     alpha: Fraction
     room: Fraction = Fraction(-1)
     offset: Fraction = Fraction(0)
+    tuned_for: Fraction | None = None
+    given: Fraction | None = None
 
     def __post_init__(self) -> None:
         """Derive the room and the offset."""
@@ -208,6 +211,13 @@ class ApproximateSum(Accumulator, Value, frozen=True):
         renyi = max(ZERO, self.renyi + self.tail.offset)
         epsilon = renyi if self.basic is None else min(self.basic, renyi)
         return ApproxDP(epsilon, self.tail.delta) if epsilon <= LARGEST else Unbounded()
+
+    @property
+    def tuned(self) -> Tuned | None:
+        """What the order was chosen for."""
+        if self.tail is None or self.tail.tuned_for is None or self.basic is None:
+            return None
+        return Tuned(self.tail.tuned_for, self.tail.delta, self.tail.given)
 
     def delta_left(self, budget: Loss) -> Fraction:
         """How much the deltas of further launches may add up to."""

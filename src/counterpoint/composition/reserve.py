@@ -17,6 +17,7 @@ computed with integers, certified intervals and the four operations of floats: a
 (0.0525, 0.0524, None)
 """
 
+from collections.abc import Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import isqrt
@@ -24,8 +25,8 @@ from typing import NamedTuple
 
 from counterpoint.measures import GaussianDP
 from counterpoint.measures.divergences import delta_below
-from counterpoint.measures.gaussian_curve import gaussian_delta
-from counterpoint.numbers import Interval, Precision, certify, normal_tail, precision
+from counterpoint.measures.gaussian_curve import gaussian_delta, normal_quantile, square_of_pure
+from counterpoint.numbers import Interval, Precision, certify, normal_tail, precision, sqrt_up
 from counterpoint.numbers.rounding import DIGITS, crossing, root_below, short
 
 BITS = 320
@@ -211,6 +212,64 @@ def _left_exactly(left: int, epsilon: Fraction, bits: int) -> int | None:
         return None
     mu = GaussianDP.for_budget(epsilon, Fraction(precision(DIGITS).floor.create_decimal(room.lower))).mu
     return int(mu * mu * (1 << bits))
+
+
+def needed_before(after: int, epsilon: Fraction) -> int:
+    """A variance that leaves at least this much after RR(epsilon), in units of 2^-320: the least, but for rounding.
+
+    That is 4 Q^-1(t)^2 with t = (1 - H(epsilon; after))/(1 + e^epsilon) (theory, A Gaussian odometer). Where epsilon is
+    small beside it, what `left_after` takes there is added, and tried; where it is large, the closed form serves.
+
+    >>> round(needed_before(left_after(UNIT, Fraction(1, 10)), Fraction(1, 10)) * GRAIN, 9)
+    1.0
+    """
+    if epsilon == 0:
+        return after
+    square = _square_up(epsilon)
+    if _MANY * square <= after:
+        if epsilon <= 1:
+            before = after + square
+            for _ in range(3):
+                before = after + _cost(before, square, BITS)
+            if (left_after(before, epsilon) or 0) >= after:
+                return before
+        return after - (-2 * after * square // (2 * after - square))
+    if epsilon > _SOLVED:  # the mu squared of RR(epsilon) always pays for it
+        return after + units_up(square_of_pure(epsilon))
+    return _needed_exactly(after, epsilon)
+
+
+_SOLVED = 20
+"""An epsilon up to which the one inequality is solved for what is needed before."""
+
+
+@lru_cache(maxsize=65536)
+def _needed_exactly(after: int, epsilon: Fraction) -> int:
+    """Solved, and rounded up; remembered, since it takes milliseconds."""
+    if not after:
+        return units_up(square_of_pure(epsilon))
+    mu = sqrt_up(Fraction(after, UNIT))
+    tail = certify(lambda p: (1 - gaussian_delta(mu, epsilon, p)) / (1 + p(epsilon).exp()), DIGITS).lower
+    return units_up(4 * Fraction(normal_quantile(Fraction(tail)).upper) ** 2)
+
+
+def variance_needed(launches: Sequence[Payment]) -> int:
+    """The least variance from which a reserve pays for these launches, in this order; in units of 2^-320, rounded up.
+
+    From the last launch back: a pure one needs what leaves enough for those behind it, a Gaussian one adds mu^2.
+
+    >>> small, large = (Payment(Fraction(e, 10), None, Fraction(0)) for e in (1, 3))
+    >>> [round((variance_needed(order) * GRAIN) ** 0.5, 5) for order in ((small, large), (large, small))]
+    [0.38863, 0.37627]
+    """
+    needed = 0
+    for launch in reversed(launches):
+        if launch.epsilon is not None:
+            needed = needed_before(needed, launch.epsilon)
+        else:
+            assert launch.mu is not None
+            needed += _square_up(launch.mu)
+    return needed
 
 
 def left_after_gaussian(left: int, mu: Fraction) -> int | None:

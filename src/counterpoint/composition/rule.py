@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import ClassVar, NoReturn
 
-from counterpoint.composition.accumulator import Account, Accumulator
+from counterpoint.composition.accumulator import Account
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import BudgetExceeded, NotAllowed, NotCovered
 from counterpoint.measures import ApproxDP
@@ -36,6 +36,14 @@ class Remaining(Value, frozen=True):
 
     epsilon: Fraction
     delta: Fraction
+
+
+class Reserved(Value, frozen=True):
+    """A delegated session, by its path: what it was charged, and what its own launches have lost."""
+
+    path: tuple[int | str, ...]
+    charged: Loss
+    used: Loss
 
 
 class Rule(Tagged):
@@ -154,8 +162,9 @@ class Rule(Tagged):
     def loss_at(self, distance: int, launched: Iterable[Claim]) -> Loss:
         """What these launches have lost between data at a distance: a chain of `distance` pairs of neighbours.
 
-        It composes the launches' own group losses (theory, Groups), for every such chain that can be made as the data
-        arrive: data that differ in `distance` units have one. `NotCovered` where a launch has no group loss.
+        It composes the launches' own group losses, in the order of time (theory, Groups), for every such chain that
+        can be made as the data arrive: data that differ in `distance` units have one. `NotCovered` where a launch has
+        no group loss.
         """
         raise NotCovered(f"no theorem reads the loss of a {type(self).__name__} at a distance; a Filter has one")
 
@@ -169,20 +178,6 @@ class Rule(Tagged):
     @abstractmethod
     def certificate(self, account: Account) -> Certificate:
         """Why the loss so far is what `loss` says."""
-
-
-def summed_at(distance: int, launched: Iterable[Claim], empty: Accumulator) -> Loss:
-    """The sum of the group losses of these launches, from an empty accumulator.
-
-    >>> from counterpoint import Gaussian
-    >>> from counterpoint.composition.sums import ZCDPSum
-    >>> summed_at(3, [Gaussian(rho=0.1).claim, Gaussian(rho=0.2).claim], ZCDPSum())
-    zCDP(2.7)
-    """
-    spent = empty
-    for claimed in launched:
-        spent = spent.plus(claimed.loss.group(distance), claimed.interaction)
-    return spent.total
 
 
 def _listed(claim: Claim) -> str:

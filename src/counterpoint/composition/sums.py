@@ -9,7 +9,7 @@ A budget in a measure is a budget for the sum of that measure (`sum_for`), and a
 zCDP(0.75)
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import lru_cache, reduce
 from typing import ClassVar
@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, Summand, entry, named
 from counterpoint.composition.renyi_sums import ApproximateSum, RenyiSum
-from counterpoint.composition.reserve import left_after
+from counterpoint.composition.reserve import UNIT, Payment, left_after, pure_within, spent, variance_needed
 from counterpoint.composition.tradeoff_rest import TradeOffRest
 from counterpoint.encoding import Value
 from counterpoint.errors import NotCovered
@@ -35,7 +35,7 @@ from counterpoint.measures import (
     zCDP,
 )
 from counterpoint.measures.conversions import response_of
-from counterpoint.measures.gaussian_curve import gaussian_of_pure, pure_of_gaussian
+from counterpoint.measures.gaussian_curve import pure_of_gaussian, square_of_pure
 from counterpoint.measures.loss import EpsilonDelta, Loss
 from counterpoint.numbers import sqrt_up
 from counterpoint.numbers.exact import added_up, bounded_down, taken_out
@@ -270,7 +270,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
         response = response_of(loss)
         if response is None or response[1] > 0:
             self._not_covered(f"{loss!r}{_why_not(loss, response)}", _COVERED)
-        return _square_of_pure(response[0])
+        return square_of_pure(response[0])
 
     @property
     def total(self) -> GaussianDP:
@@ -375,9 +375,9 @@ class GaussianRest(Accumulator, Value, frozen=True):
         """Whether every launch was paid."""
         return self.left is not None and self.budget.within(budget)
 
-    def at_distance(self, distance: int) -> "GaussianSum":
-        """The sum of squares, which is an odometer's reading."""
-        return GaussianSum()
+    def at_launches(self) -> "GaussianChain":
+        """The exact reading, which needs no budget."""
+        return GaussianChain()
 
     def headroom(self, budget: Loss) -> Fraction:
         """The largest epsilon that is GaussianDP with what is left."""
@@ -386,6 +386,60 @@ class GaussianRest(Accumulator, Value, frozen=True):
     def largest_fitting(self, budget: Loss) -> GaussianDP:
         """The root of what is left."""
         return GaussianDP(root_below(self.left or ZERO))
+
+
+class GaussianChain(Accumulator, Value, frozen=True):
+    """The least mu from which a Gaussian reserve pays for all launches so far, exactly and in their order.
+
+    See theory, A Gaussian odometer. Launches are those of `GaussianSum`, whose sum of squares it never exceeds. Each
+    reading takes time for every launch, and the account grows with the runs of unlike launches.
+
+    >>> (GaussianChain() + PureDP("0.1") + PureDP("0.3")).total
+    GaussianDP(~0.388628)
+    """
+
+    runs: tuple[tuple[Loss, int], ...] = ()
+    theorem = (
+        "the least variance from which a Gaussian reserve pays for all launches (theory, A Gaussian odometer; Haney et "
+        "al. 2023, Lemma 2.19, Thm 1.20; Henzinger et al. 2024, Cor 14.10)"
+    )
+
+    def plus(self, loss: Loss, interaction: Interaction = "endless") -> "GaussianChain":
+        """Remember a launch."""
+        return self.after([Summand(loss, interaction)])
+
+    def after(self, launches: Iterable[Summand]) -> "GaussianChain":
+        """Remember launches."""
+        runs = list(self.runs)
+        for loss, interaction in launches:
+            GaussianSum().plus(loss, interaction)  # says what is not covered
+            last, copies = runs.pop() if runs else (loss, 0)
+            runs += [(loss, copies + 1)] if last == loss else [(last, copies), (loss, 1)]
+        return GaussianChain(tuple(runs))
+
+    @property
+    def total(self) -> GaussianDP:
+        """The root of the variance that is needed, rounded up."""
+        launches = [payment for loss, copies in self.runs for payment in copies * [_payment_of(loss)]]
+        return GaussianDP(rounded_up(sqrt_up(Fraction(variance_needed(launches), UNIT))))
+
+    @property
+    def interaction(self) -> Interaction:
+        """Memoryless, as the filters of which it is the reading."""
+        return "memoryless"
+
+    def headroom(self, budget: Loss) -> Fraction:
+        """The largest epsilon that the budget's variance pays for behind all of these."""
+        (mu,) = self._limits(budget, GaussianDP)
+        left: int | None = int(mu * mu * UNIT)
+        for loss, copies in self.runs:
+            for _ in range(copies):
+                left = spent(left, _payment_of(loss))
+        return pure_within(left or 0)
+
+    def largest_fitting(self, budget: Loss) -> GaussianDP:
+        """What is left, as `GaussianRest` says it: the mu of the largest pure loss that fits."""
+        return GaussianDP(root_below(square_of_pure(self.headroom(budget))))
 
 
 _PLACES = 192
@@ -397,9 +451,14 @@ def _rest_of(left: Fraction, epsilon: Fraction) -> Fraction | None:
     """What RR(epsilon) leaves of a variance: never less than by its mu squared. None if it does not fit."""
     bits = max(0, _PLACES + left.denominator.bit_length() - left.numerator.bit_length())
     paid = left_after((left.numerator << bits) // left.denominator, epsilon, bits)
-    plain = left - _square_of_pure(epsilon)
+    plain = left - square_of_pure(epsilon)
     exactly = ZERO if paid is None else Fraction(paid, 1 << bits)
     return None if paid is None and plain < 0 else bounded_down(max(plain, exactly))
+
+
+def _payment_of(loss: Loss) -> Payment:
+    """How a Gaussian reserve pays for a launch that `GaussianSum` covers."""
+    return Payment(None, loss.mu, ZERO) if isinstance(loss, GaussianDP) else Payment(_epsilon_of(loss), None, ZERO)
 
 
 def _epsilon_of(loss: Loss) -> Fraction:
@@ -422,12 +481,6 @@ def _why_not(loss: Loss, response: EpsilonDelta | None) -> str:
     if isinstance(loss, GaussianDP):
         return " of a mechanism without finite communication (Haney et al. 2023, Thm 1.20)"
     return ": its measure does not imply GaussianDP (theory, Gaussian budgets)"
-
-
-@lru_cache(maxsize=65536)
-def _square_of_pure(epsilon: Fraction) -> Fraction:
-    """mu^2 of the randomized response, rounded up; remembered, since losses recur."""
-    return rounded_up(gaussian_of_pure(epsilon)) ** 2
 
 
 SUMS: dict[type[Loss], type[Accumulator]] = {

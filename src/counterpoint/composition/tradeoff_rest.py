@@ -18,7 +18,10 @@ from counterpoint.errors import NotCovered
 from counterpoint.measures import GaussianDP, RenyiDP, TradeOff, Unbounded, curves, tCDP, zCDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.curves import rest_after
-from counterpoint.measures.loss import Loss
+from counterpoint.measures.gaussian_curve import square_of_pure
+from counterpoint.measures.loss import EpsilonDelta, Loss
+from counterpoint.numbers import sqrt_up
+from counterpoint.numbers.exact import added_up
 from counterpoint.numbers.rounding import rounded_up, short
 from counterpoint.privacy.claims import Interaction
 
@@ -56,8 +59,10 @@ class TradeOffRest(Accumulator, Value, frozen=True):
     The rest is searched for and certified (`curves.rest_after`); a launch for which none is found does not fit. Covers
     curves of at most 64 segments: of every PureDP and ApproxDP, which are postprocessings of one randomized response;
     of TradeOff and GaussianDP with finite communication or without memory; and of zCDP, RenyiDP and tCDP with finite
-    communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget
-    from the first launch on.
+    communication, by the curve that their deltas prove. It is no odometer: what was lost is read as the whole budget,
+    but for two kinds of losses that have one, of which the first launch says the kind: PureDP and ApproxDP are read by
+    their sums (`basic`), and GaussianDP with PureDP by the sum of squares (`squares`), while that curve is above the
+    budget's (theory, f-DP in general). A launch of another kind ends that.
 
     >>> left = TradeOffRest.for_budget(TradeOff.of_approx(1, 0)).plus(TradeOff.of_approx(0.3, 0), "one-shot").left
     >>> round(left.epsilon_at(0), 9)
@@ -74,7 +79,8 @@ class TradeOffRest(Accumulator, Value, frozen=True):
 
     budget: TradeOff
     left: TradeOff | None
-    launched: bool = False
+    basic: EpsilonDelta | None = (ZERO, ZERO)
+    squares: Fraction | None = ZERO
     theorem = (
         "what is left is composed with what is launched (theory, f-DP in general; Haney et al. 2023, Thm 1.20; "
         "Henzinger et al. 2024, Cor 14.10)"
@@ -100,7 +106,26 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         """Take a launch out of what is left."""
         curve = self._curve(loss, interaction)
         rest = None if self.left is None else rest_after(curve.vertices, self.left.vertices)
-        return TradeOffRest(self.budget, None if rest is None else TradeOff(rest), True)
+        return TradeOffRest(self.budget, None if rest is None else TradeOff(rest), *self._read(loss))
+
+    def _read(self, loss: Loss) -> tuple[EpsilonDelta | None, Fraction | None]:
+        """The two sums with this loss; None for one that cannot count it, or is not that of the first launch."""
+        response = response_of(loss)
+        basic, squares = self.basic, self.squares
+        if self._unlaunched:
+            basic, squares = basic if response is not None else None, squares if isinstance(loss, GaussianDP) else None
+        if basic is not None:
+            basic = None if response is None else (added_up(basic[0], response[0]), added_up(basic[1], response[1]))
+        if squares is not None:
+            square = loss.mu**2 if isinstance(loss, GaussianDP) else None
+            if response is not None and not response[1]:
+                square = square_of_pure(response[0])
+            squares = None if square is None else added_up(squares, square)
+        return basic, squares
+
+    @property
+    def _unlaunched(self) -> bool:
+        return self.basic is not None and self.squares is not None
 
     def _curve(self, loss: Loss, interaction: Interaction) -> TradeOff:
         response = response_of(loss)
@@ -120,10 +145,17 @@ class TradeOffRest(Accumulator, Value, frozen=True):
 
     @property
     def total(self) -> TradeOff | Unbounded:
-        """Nothing, and from the first launch on the budget: no smaller curve is proven."""
+        """What its kind of losses has added up to, where that curve is above the budget's; else the budget."""
         if self.left is None:
             return Unbounded()
-        return self.budget if self.launched else TradeOff(curves.NO_LOSS)
+        if self._unlaunched:
+            return TradeOff(curves.NO_LOSS)
+        read = None
+        if self.basic is not None and self.basic[1] <= 1:
+            read = TradeOff.of_approx(*self.basic)
+        elif self.squares is not None:
+            read = GaussianDP(rounded_up(sqrt_up(self.squares))).as_tradeoff()
+        return read if read is not None and read.lies_above(self.budget) else self.budget
 
     @property
     def interaction(self) -> Interaction:

@@ -11,9 +11,10 @@ digits of the one before; then two certified evaluations, one on either side, en
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 
 from counterpoint.numbers import Interval, Precision, certify, mills_ratio, normal_density, normal_tail, precision
-from counterpoint.numbers.rounding import DIGITS, short
+from counterpoint.numbers.rounding import DIGITS, rounded_up, short
 
 Curve = Callable[[Fraction, Precision], tuple[Interval, Interval]]
 """A positive, monotone function together with its derivative."""
@@ -148,6 +149,16 @@ def gaussian_of_pure(epsilon: Fraction) -> Decimal:
         return (8 * p(epsilon)).sqrt().upper
     tail = 1 / (1 + p(epsilon).exp())
     return (2 * normal_quantile(Fraction(tail.lower))).upper
+
+
+@lru_cache(maxsize=65536)
+def square_of_pure(epsilon: Fraction) -> Fraction:
+    """The square of that mu, rounded up; remembered, since losses recur.
+
+    >>> round(float(square_of_pure(Fraction(1, 10))), 6)
+    0.015695
+    """
+    return rounded_up(gaussian_of_pure(epsilon)) ** 2
 
 
 def pure_of_gaussian(square: Fraction) -> Fraction:

@@ -28,13 +28,13 @@ the real data is read, nothing is written to the real ledger, and its answers sa
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
 from counterpoint.composition.filters import Filter
-from counterpoint.composition.rule import Remaining, Rule
+from counterpoint.composition.rule import Remaining, Reserved, Rule
 from counterpoint.errors import DataChanged, InvalidParameter, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.commands import (
@@ -44,12 +44,14 @@ from counterpoint.ledger.commands import (
     QuestionCommand,
     Read,
     RefreshCommand,
+    RefundCommand,
     row_at,
 )
 from counterpoint.ledger.durable import unrecognisable
 from counterpoint.ledger.ledger import Ledger, MemoryLedger, StoredAnswer
 from counterpoint.ledger.location import Place
 from counterpoint.ledger.open import durable
+from counterpoint.ledger.replay import LAUNCHING
 from counterpoint.ledger.state import HistoryEntry, LaunchRecord, Path, SessionState
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.concurrent import Concurrent
@@ -101,7 +103,8 @@ class ReadableSession:
 
         Each launch counts with its own group loss, by the session's rule (theory, Groups), which is tighter than
         `loss.group(distance)` where losses have a delta. What was delegated counts with its launches, a partition with
-        the group loss of what it was charged.
+        the group loss of what it was charged; `reserved` lists what `loss` counts and this reading does not, at
+        distance 1 as at any other.
 
         >>> import counterpoint as cp
         >>> session = cp.Session(cp.Stream(bound=1), within=cp.ApproxDP(5, 1e-6))
@@ -115,7 +118,19 @@ class ReadableSession:
             raise NotAllowed(
                 "a rehearsal begins with an account, without the launches in it: read loss_at from the real session"
             )
-        return self.loss if apart == 1 else self.rule.loss_at(apart, launched_claims(self._engine, self._path))
+        return self.rule.loss_at(apart, launched_claims(self._engine, self._path))
+
+    @property
+    def reserved(self) -> tuple[Reserved, ...]:
+        """What was delegated out of this session and is counted by `loss` in full, used or not.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
+        >>> _ = session.delegate(cp.PureDP(0.5)).launch(cp.Laplace(0.2))
+        >>> session.loss, session.loss_at(distance=1), session.reserved
+        (PureDP(0.5), PureDP(0.2), (Reserved(path=(0,), charged=PureDP(0.5), used=PureDP(0.2)),))
+        """
+        return tuple(reserved_in(self._engine, self._path))
 
     @property
     def remaining(self) -> Remaining:
@@ -199,15 +214,38 @@ class ReadableSession:
 
 
 def launched_claims(engine: Engine, path: Path) -> Iterator[Claim]:
-    """The claims of all that was launched in the session at a path, in order."""
-    _, node = engine.node(path)
-    for number in range(node.launched):
-        child = (*path, number)
+    """The claims of all that was launched in the session at a path and in what it delegated, in the order of time.
+
+    The order counts: what a launch needs of a Gaussian depends on those behind it (theory, A Gaussian odometer), and
+    the first launch decides how a reading is divided.
+    """
+    launched = {path: 0}
+    for fact in engine.ledger.history():
+        if fact.kind not in LAUNCHING or fact.path not in launched:
+            continue
+        child = (*fact.path, launched[fact.path])
+        launched[fact.path] += 1
         mechanism, by = launched_at(engine, child)
-        if isinstance(mechanism, Concurrent) and by is None and mechanism.sampling_rate is None:
-            yield from launched_claims(engine, child)
+        if _counts_with_its_launches(mechanism, by):
+            launched[child] = 0
         else:
             yield mechanism.claim
+
+
+def _counts_with_its_launches(mechanism: Mechanism, by: str | None) -> TypeGuard[Concurrent]:
+    """Whether a reading counts it with what is launched in it: a delegated session, but on all of the data."""
+    return isinstance(mechanism, Concurrent) and by is None and mechanism.sampling_rate is None
+
+
+def reserved_in(engine: Engine, path: Path) -> Iterator[Reserved]:
+    """The delegated sessions whose charges stand; not those whose launches were recounted in their place."""
+    returned = {fact.what for fact in engine.ledger.history() if fact.kind == "recount" and fact.path == path}
+    for number in range(engine.node(path)[1].launched):
+        child = (*path, number)
+        mechanism, by = launched_at(engine, child)
+        if _counts_with_its_launches(mechanism, by) and RefundCommand(path, number).what not in returned:
+            composition, node = engine.node(child)
+            yield Reserved(child, mechanism.claim.loss, composition.rule.loss(node.account))
 
 
 def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:

@@ -22,7 +22,7 @@ import msgspec
 from msgspec import structs
 
 from counterpoint.answers.provenance import Provenance, Reason
-from counterpoint.composition.rule import Remaining, Rule
+from counterpoint.composition.rule import Remaining, Reserved, Rule
 from counterpoint.display.timeline import Mark, Timeline
 from counterpoint.encoding import Plain, Value, decode, encode, plain_number
 from counterpoint.errors import NotAllowed, NotCovered
@@ -147,6 +147,20 @@ def loss_json(loss: Loss) -> dict[str, Any]:
 def read_loss(document: dict[str, Any]) -> Loss:
     """A loss."""
     return _read(document["exact"], Loss)  # type: ignore[type-abstract]  # a family is read by its tags
+
+
+def reserved_json(reserved: Reserved) -> dict[str, Any]:
+    """A delegated session, and how much of its charge its launches have used."""
+    return {
+        "path": list(reserved.path),
+        "charged": loss_json(reserved.charged),
+        "used": loss_json(reserved.used),
+    }
+
+
+def read_reserved(document: dict[str, Any]) -> Reserved:
+    """A delegated session with its charge."""
+    return Reserved(tuple(document["path"]), read_loss(document["charged"]), read_loss(document["used"]))
 
 
 def mechanism_json(mechanism: Mechanism) -> dict[str, Any]:

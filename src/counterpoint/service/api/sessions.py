@@ -47,6 +47,7 @@ from counterpoint.wire.documents import (
     plain,
     quote_json,
     receipt_json,
+    reserved_json,
     timeline_json,
 )
 from counterpoint.wire.problems import SessionId, unknown
@@ -271,8 +272,13 @@ Axis: TypeAlias = Annotated[Literal["order", "time"], QueryParameter()]
 
 @get("/{session:str}/loss", summary="What was lost between data that differ in several units", sync_to_thread=True)
 def loss_at(registry: TheRegistry, who: Caller, session: InPath, distance: Distance = 1) -> Json:
-    """A reading, at a distance fixed in advance: each launch counts with its own group loss."""
-    return loss_json(to_read(registry, who, session)[1].loss_at(distance=distance))
+    """A reading, at a distance fixed in advance: each launch counts with its own group loss.
+
+    `reserved` lists what was delegated: the loss of the session counts its charge, and this reading what was launched.
+    """
+    read = to_read(registry, who, session)[1]
+    beside = [reserved_json(each) for each in read.reserved]
+    return {**loss_json(read.loss_at(distance=distance)), "reserved": beside}
 
 
 @post(
