@@ -204,7 +204,7 @@ class RecordEntry(NamedTuple):
         if not choice:
             return 1
         chosen = _read(choice, f"the body of entry {self.number}")
-        if isinstance(chosen, list):  # a question: its mechanism, its options and perhaps the version
+        if isinstance(chosen, list):  # a question: its mechanism, its options, and perhaps the version and the text
             chosen = chosen[2] if len(chosen) > 2 else 1
         if not _is_count(chosen):
             raise self.wrong("its body is not that of an entry of its kind")

@@ -545,6 +545,19 @@ def test_the_letter_says_what_was_promised_and_what_was_spent_on_which_question(
     assert "PureDP(1) for ann" in whole and "count(where='age > 35')" in whole and "Download" in whole
 
 
+def test_questions_are_shown_as_they_were_typed(call):
+    session = call.granted()
+    text = "SELECT COUNT(*) FROM people WHERE age > 35"
+    asked = call("ann", "POST", f"/v1/sessions/{session}/sql", {"text": text, "epsilon": 0.1})
+    ann = Browser(call, "ann")
+    typed = {"do": "ask", "once": "a" * 32, "question": 'count( where = "age > 36" )', "amount": "0.1"}
+    assert (asked.status_code, ann.post(f"/sessions/{session}", typed).status_code) == (201, 303)
+    for who, path in (("carol", "/sessions/people/in-words"), ("ann", f"/sessions/{session}/in-words")):
+        letter = html.unescape(Browser(call, who).get(path).text)
+        assert f"<code>{text}</code>" in letter and '<code>count( where = "age > 36" )</code>' in letter
+    assert text in html.unescape(ann.get("/history").text)
+
+
 def test_the_letter_shows_a_reader_what_the_session_shows_them(call):
     call.granted(epsilon=1)
     hers = call.registry.data_set("people").session().at((0,)).acting_as("ann")

@@ -336,6 +336,8 @@ class QuestionCommand(Command, frozen=True):
     """The version of the data that it was prepared for; it is no part of the request's body."""
     replaced: bool = False
     """Whether the rows of that version are gone; it is no part of the request's body."""
+    typed: str = ""
+    """The text by which it was asked, such as a SELECT, if there was one; it is no part of the request's body."""
 
     @property
     def fit(self) -> Fit:
@@ -353,17 +355,20 @@ class QuestionCommand(Command, frozen=True):
         return encode(("question", self.at, self.prepared, self.terms, self.data))
 
     def choice(self) -> bytes:
-        """The mechanism, and the options that the request has for it; then the version, if it is not the first."""
+        """The mechanism, and the options that the request has for it; then the version and the text, if they are not
+        the first and none.
+        """
         assert self.fit.message is not None
-        version = () if self.sees == 1 else (self.sees,)
-        return encode((self.fit.mechanism, self.fit.message.public, *version))
+        more = (self.sees, self.typed) if self.typed else () if self.sees == 1 else (self.sees,)
+        return encode((self.fit.mechanism, self.fit.message.public, *more))
 
     @property
     def what(self) -> str:
-        """The request, and the mechanism with its price."""
+        """The request as it was typed, or as it is on record, and the mechanism with its price."""
         assert self.fit.message is not None
-        asked = (part for part in (self.prepared.request, self.fit.message.public) if part is not None)
-        return f"{', '.join(map(repr, asked))} by {self.fit.mechanism!r} at {self.fit.claim.loss!r}"
+        parts = (part for part in (self.prepared.request, self.fit.message.public) if part is not None)
+        asked = self.typed or ", ".join(map(repr, parts))
+        return f"{asked} by {self.fit.mechanism!r} at {self.fit.claim.loss!r}"
 
     @property
     def cost(self) -> str:
@@ -671,11 +676,13 @@ def read_command(body: bytes, pin: int | str = 0) -> Command:
         return AskCommand(as_path(path), prepared, public, pin)
     if kind == "question":
         path, prepared, terms, data = rest
-        mechanism, public, *version = _parts(choice)
+        mechanism, public, *more = _parts(choice)
         assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
         chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
-        sees = _version(*version)
-        return QuestionCommand(as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen, sees=sees)
+        sees, typed = _version(*more[:1]), _text(*more[1:])
+        return QuestionCommand(
+            as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen, sees=sees, typed=typed
+        )
     if kind in ("closing", "reopening"):
         path, number = rest
         assert isinstance(number, int)
@@ -702,10 +709,29 @@ def read_command(body: bytes, pin: int | str = 0) -> Command:
     return LaunchCommand(as_path(parent), name, fit, by, read_subscription(of), pin, grant, sees=sees)
 
 
+_LONGEST_TEXT = 2000
+
+
+def as_typed(text: str) -> str:
+    r"""A text that was typed, as one line of the history; one that is too long for a line is left out.
+
+    >>> as_typed(" SELECT COUNT(*)\n FROM people"), as_typed("x" * 3000)
+    ('SELECT COUNT(*) FROM people', '')
+    """
+    line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+    return line if len(line) <= _LONGEST_TEXT else ""
+
+
 def _version(number: Plain = 1) -> int:
     """The number of a version, which is on record if it is not the first."""
     assert isinstance(number, int)
     return number
+
+
+def _text(typed: Plain = "") -> str:
+    """The text by which a question was asked, which is on record if there was one."""
+    assert isinstance(typed, str)
+    return typed
 
 
 def _parts(said: bytes) -> tuple[Plain, ...]:

@@ -342,8 +342,8 @@ def _launched(entry: Entry) -> _Launched:
     if parts[0] != "question":
         name, mechanism, data, by, *_ = rest
         return _Launched(parent, name, mechanism, data, by, chosen)
-    mechanism, _, *sees = chosen
-    return _Launched(parent, None, mechanism, parts[4], None, *sees)
+    mechanism, _, *more = chosen
+    return _Launched(parent, None, mechanism, parts[4], None, *more[:1])
 
 
 def _read(entry: Entry, said: str) -> Any:
@@ -376,7 +376,7 @@ def _fits_choice(entry: Entry, of: object, choice: str) -> bool:
         return isinstance(chosen, DeclaredData)
     if of in LAUNCHING and of != "question":
         return type(chosen) is int
-    kinds = (Mechanism, object, int)[: len(chosen)] if of == "question" and isinstance(chosen, tuple) else ()
+    kinds = (Mechanism, object, int, str)[: len(chosen)] if of == "question" and isinstance(chosen, tuple) else ()
     return len(kinds) >= 2 and all(map(isinstance, chosen, kinds)) and len(chosen) == len(kinds)
 
 

@@ -171,14 +171,21 @@ def ask(session: "Session", request: object, on: AnswerTerms, id: str | None) ->
     return presented(request, release(session, request, on, id), on.suppress)
 
 
-def release(session: "Session", request: object, on: AnswerTerms, id: str | None) -> Provenance:
-    """The same, as what was released with where it comes from: all that an answer is made of."""
+def release(
+    session: "Session", request: object, on: AnswerTerms, id: str | None, typed: str | None = None
+) -> Provenance:
+    """The same, as what was released with where it comes from: all that an answer is made of.
+
+    The history has the text that was `typed`: of SQL its own, of a form what a person wrote into it.
+    """
+    if typed is None:
+        typed = request.text if isinstance(request, SQLQuery) else ""
     (sees, source), engine = session._seen_by(id), session._engine
     prepared = prepare(source, request, on.loss)
     on.check(prepared)
     fits = on.fits(prepared, source.relation)
     mechanism, released = engine.question(
-        session._path, on.candidates(fits), prepared, on.recorded, source, request=id, sees=sees
+        session._path, on.candidates(fits), prepared, on.recorded, source, request=id, sees=sees, typed=typed
     )
     return Provenance(mechanism, prepared, released, on.reason(fits), source.made_up)
 

@@ -37,6 +37,7 @@ from counterpoint.ledger.commands import (
     RefundCommand,
     RevokeCommand,
     as_path,
+    as_typed,
     must_not_step,
     node_at,
     pins_version,
@@ -152,6 +153,7 @@ class Engine:
         *,
         request: str | None = None,
         sees: int = 1,
+        typed: str = "",
     ) -> tuple[Mechanism, Plain]:
         """Launch the candidate that costs least and ask it once, as one request: the mechanism, and its own answer.
 
@@ -165,7 +167,16 @@ class Engine:
         has_rows = self.data.begin_reading(sees)
         try:
             wanted = QuestionCommand(
-                parent, prepared, terms, data, source.pin(), candidates, most, sees=sees, replaced=not has_rows
+                parent,
+                prepared,
+                terms,
+                data,
+                source.pin(),
+                candidates,
+                most,
+                sees=sees,
+                replaced=not has_rows,
+                typed=as_typed(typed),
             )
             return self._questioned(wanted, self._own(given, parent), source, given, new=request is None)
         finally:

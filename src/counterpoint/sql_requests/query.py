@@ -15,7 +15,7 @@ Compared(place=1, sign='gt', literal=1)
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from operator import eq, ge, gt, itemgetter, le, lt, ne
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -289,6 +289,8 @@ class SQLQuery:
     """The columns that it takes for those that identify a unit."""
     aliases: tuple[str, ...] = ()
     """The names in GROUP BY that it takes for those that SELECT gives with AS."""
+    text: str = field(default="", compare=False)
+    """The text itself."""
 
     @property
     def heads(self) -> tuple[str, ...]:

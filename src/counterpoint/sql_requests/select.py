@@ -56,7 +56,7 @@ def sql(text: str) -> SQLQuery:
     """
     tree = parsed(text)
     try:
-        return _read(tree)
+        return replace(_read(tree), text=text)
     except RecursionError:
         raise UnsupportedSQL("query that is nested so deeply", "", "ask for less at a time") from None
 

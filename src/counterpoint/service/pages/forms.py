@@ -27,7 +27,7 @@ from counterpoint.service.pages.access import WORKERS, By, Form
 from counterpoint.service.pages.render import elsewhere
 from counterpoint.service.pages.session import SessionPlace, place_of, refusal, session_page
 from counterpoint.session.handle import Handle, Quote
-from counterpoint.session.questions import GivenTerms
+from counterpoint.session.questions import GivenTerms, release, terms
 from counterpoint.session.session import Session
 from counterpoint.wire.problems import unknown
 from counterpoint.wire.requests import MECHANISMS, REQUESTS, check_size, decode_mechanism, decode_request, fields_of
@@ -56,7 +56,9 @@ def _act(place: SessionPlace, form: dict[str, str]) -> Quote | None:
     if do == "quote a question":
         return session.would_cost(question(form.get("question", "")), **_terms(form))
     if do == "ask":
-        session.ask(question(form.get("question", "")), id=id, **_terms(form))
+        text = form.get("question", "")
+        session._must_be_open()
+        release(session, question(text), terms(**_terms(form)), id, typed=text)
     elif do == "quote a launch":
         return session.would_cost(mechanism(form.get("mechanism", "")))
     elif do == "launch":
