@@ -217,3 +217,63 @@ def test_whether_the_custodian_is_warned_changes_nothing_that_an_analyst_sees(ca
     assert one == other
     assert [type(found.message) for found in caught] == [CustodianWarning], "the custodian's channel alone differs"
     assert {record.name for record in caplog.records} == {"counterpoint.custodian"}
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_format_says_how_dates_are_written_and_every_other_text_is_missing(engine):
+    """Alike on every engine, and in records that are appended one by one."""
+    texts = ["29/02/2000", "30/02/2000", "2000-02-29", "1/2/2000", "01.02.2000", "31/12/2000x", " 01/02/2000", None]
+    times = [
+        "29/02/2000 07:30",
+        "29/02/2000",
+        "2000-02-29T07:30",
+        "29/02/2000 24:00",
+        "29/02/2000-07:30",
+        "",
+        "x",
+        None,
+    ]
+    columns = {
+        "day": cp.date("2000-01-01", "2000-12-31", format="%d/%m/%Y"),
+        "at": cp.timestamp("2000-01-01", "2001-01-01", zone="UTC", format="%d/%m/%Y %H:%M"),
+    }
+    rows = {"who": [*"abcdefgh"], "day": texts, "at": times}
+    kept = sorted(bound(engine, frame(rows), "who", 1, columns).all_rows("c1, c2"), key=str)
+    first, instant = 11016, 951809400000000
+    assert kept == sorted([(first, instant)] + [(None, None)] * 7, key=str)
+    read = [
+        (columns["day"].read_text(day), columns["at"].read_text(at))
+        for day, at in zip(texts, times, strict=True)
+        if day
+    ]
+    assert [day for day, _ in read] == [first] + [None] * 6 and [at is not None for _, at in read] == [True] + [
+        False
+    ] * 6
+
+
+def test_dates_in_several_spellings_are_a_loud_warning_to_the_custodian_and_no_refusal():
+    days = ["2000-01-01"] * 300 + ["02/01/2000"]
+    given = {"who": list(range(301)), "day": days}
+    columns = {"day": cp.date("2000-01-01", "2000-12-31")}
+    with pytest.warns(CustodianWarning, match="not written as declared.*format="):
+        cp.Table(frame(given), unit="who", rows_per_unit=1, columns=columns)
+    columns = {"day": cp.date("2000-01-01", "2000-12-31", format="%Y-%m-%d")}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cp.Table(frame({**given, "day": ["2000-01-01"] * 300 + ["n/a"]}), unit="who", rows_per_unit=1, columns=columns)
+
+
+def test_the_report_suggests_the_format_that_most_texts_have():
+    given = {"who": list(range(30)), "day": ["02/01/2000"] * 29 + ["2000-01-01"]}
+    columns = {"day": cp.date("2000-01-01", "2000-12-31")}
+    (found,) = [one for one in checked(rows=given, columns=columns).columns if one.name == "day"]
+    assert found.suggestion == "'day': cp.date('2000-01-01', '2000-12-31', format='%d/%m/%Y')"
+    assert found.toml == 'columns.day = { type = "date", low = "2000-01-01", high = "2000-12-31", format = "%d/%m/%Y" }'
+
+
+@pytest.mark.parametrize(
+    "wrong", ["%d/%m", "%d/%m/%y", "%d%d%m%Y", "%d/%m/%Y %H:%M", "day", "%d'%m'%Y", "%d %m %Y\n", 7]
+)
+def test_a_format_that_could_not_be_read_is_refused(wrong):
+    with pytest.raises(cp.errors.InvalidParameter, match="format says how dates are written"):
+        cp.date("2000-01-01", "2000-12-31", format=wrong)

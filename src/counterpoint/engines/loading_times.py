@@ -12,6 +12,7 @@ ELSE GREATEST(0, LEAST(86400000000, EPOCH_US(x))) END
 """
 
 from counterpoint.engines.dialect import Dialect
+from counterpoint.schema.date_formats import layout
 from counterpoint.schema.times import LONGEST, MARGIN, OFFSET, SECOND, TIME_OF_DAY, Date, Timestamp, at_micros, zone
 
 TIMES = {"TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"}
@@ -33,12 +34,25 @@ DAY = (
 def stored_day(column: Date, kind: str, value: str, dialect: Dialect) -> str:
     """Clamped first: a date within the bounds is finite, and every engine can subtract it."""
     if kind in ("VARCHAR", "ENUM"):
-        written = dialect.written(value)
+        written = _rewritten(column.format, dialect.written(value), dialect)
         day = _days(column, dialect.read_date.format(written), dialect)
         return f"CASE WHEN LENGTH({written}) <> 10 THEN NULL WHEN {dialect.matches(written, DAY)} THEN {day} END"
     if kind in _BEYOND_DATES:
         value = _within_calendar(kind, value)
     return _days(column, value if kind == "DATE" else f"CAST({value} AS DATE)", dialect)
+
+
+def _rewritten(format: str | None, text: str, dialect: Dialect) -> str:
+    """The text that is read in the place of one in a declared format, NULL for any other (`schema/date_formats.py`)."""
+    if format is None:
+        return text
+    found = layout(format)
+    pieces = [
+        dialect.literal(one) if isinstance(one, str) else f"SUBSTR({text}, {one[0] + 1}, {one[1]})"
+        for one in found.pieces()
+    ]
+    is_written_so = f"LENGTH({text}) = {found.width} AND {dialect.matches(text, found.pattern)}"
+    return f"(CASE WHEN {is_written_so} THEN {' || '.join(pieces)} END)"
 
 
 def _days(column: Date, day: str, dialect: Dialect) -> str:
@@ -54,7 +68,7 @@ def stored_instant(column: Timestamp, kind: str, value: str, dialect: Dialect) -
         return _with_zone(column, kind, value, dialect)
     if kind in TIMES:
         return _wall(column, kind, value, dialect)
-    text = dialect.written(value)
+    text = _rewritten(column.format, dialect.written(value), dialect)
     wall = dialect.read_time.format(f"REGEXP_REPLACE({text}, '{OFFSET}$', '')")
     hours, minutes = (dialect.read_whole.format(f"SUBSTR({text}, LENGTH({text}) - {place}, 2)") for place in (4, 1))
     east = f"CASE WHEN SUBSTR({text}, LENGTH({text}) - 5, 1) = '-' THEN -1 ELSE 1 END * ({hours} * 60 + {minutes})"

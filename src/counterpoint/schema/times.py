@@ -64,6 +64,7 @@ from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.numbers.exact import plain_scalar
 from counterpoint.numbers.parameters import Parameter, Read
 from counterpoint.schema.columns import Column, Key, Kind
+from counterpoint.schema.date_formats import checked_format, rewritten
 
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
 _FIRST_DAY = Day(1970, 1, 1).toordinal()
@@ -81,13 +82,18 @@ DayText = Annotated[Parameter[str, str | Day], Read(_day)]
 
 
 class Date(Column, Value, frozen=True):
-    """A date from `low` to `high`, both YYYY-MM-DD, stored as a number of days."""
+    """A date from `low` to `high`, both YYYY-MM-DD, stored as a number of days.
+
+    Texts are read as `format` says, or else as YYYY-MM-DD (see `date_formats`).
+    """
 
     low: DayText
     high: DayText
+    format: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the order of the bounds."""
+        """Check the format, and the order of the bounds."""
+        checked_format(self.format, times=False)
         if self.low >= self.high:  # ISO 8601 texts sort as dates do
             raise InvalidParameter(f"low must be before high, but {self.low} and {self.high} were given")
 
@@ -115,16 +121,16 @@ class Date(Column, Value, frozen=True):
     def wider(self) -> "Date":
         """Two days more."""
         first, last = 1 - _FIRST_DAY, Day.max.toordinal() - _FIRST_DAY
-        return Date(spelled(max(self.least - 1, first)), spelled(min(self.most + 1, last)))
+        return Date(spelled(max(self.least - 1, first)), spelled(min(self.most + 1, last)), self.format)
 
     def describe(self) -> str:
-        """The first and the last day."""
-        return f"a date from {self.low} to {self.high}"
+        """The first and the last day, and how texts are written."""
+        return f"a date from {self.low} to {self.high}{_written_as(self.format)}"
 
     @property
     def code(self) -> str:
-        """Both days."""
-        return f"cp.date({self.low!r}, {self.high!r})"
+        """Both days, and the format."""
+        return f"cp.date({self.low!r}, {self.high!r}{_format_code(self.format)})"
 
     def made_up(self, coins: Coins) -> int:
         """Any day between the bounds."""
@@ -137,18 +143,33 @@ class Date(Column, Value, frozen=True):
             raise InvalidRequest(f"{shown(value)} is not a date, and this column is {self.describe()}: use YYYY-MM-DD")
         return found
 
+    def read_text(self, text: str) -> int | None:
+        """The day that a text of the data spells; None if it is written in another way."""
+        found = text if self.format is None else rewritten(self.format, text)
+        return None if found is None else days(found)
+
     def spelled(self, stored: Key) -> str:
         """A stored date as YYYY-MM-DD."""
         return spelled(int(stored))
 
 
-def date(low: str | Day, high: str | Day) -> Date:
-    """Declare a column of dates between two public days.
+def _written_as(format: str | None) -> str:
+    return "" if format is None else f", written as {format}"
+
+
+def _format_code(format: str | None) -> str:
+    return "" if format is None else f", format={format!r}"
+
+
+def date(low: str | Day, high: str | Day, *, format: str | None = None) -> Date:
+    """Declare a column of dates between two public days; `format` says how texts are written, if not as YYYY-MM-DD.
 
     >>> date("2020-01-01", "2020-12-31").most
     18627
+    >>> date("2020-01-01", "2020-12-31", format="%d/%m/%Y").read_text("31/12/2020")
+    18627
     """
-    return Date(low, high)
+    return Date(low, high, format)
 
 
 def days(value: object) -> int | None:
@@ -281,14 +302,19 @@ MARGIN = 2 * 24 * 3600
 
 
 class Timestamp(Column, Value, frozen=True):
-    """An instant from `low` to `high`, both texts with an offset, read on the wall clock of `zone`."""
+    """An instant from `low` to `high`, both texts with an offset, read on the wall clock of `zone`.
+
+    Texts are read as `format` says, or else as ISO 8601 (see `date_formats`).
+    """
 
     low: str
     high: str
     zone: str
+    format: str | None = None
 
     def __post_init__(self) -> None:
-        """Check the zone and the bounds."""
+        """Check the format, the zone and the bounds."""
+        checked_format(self.format, times=True)
         within = zone(self.zone)
         for name, bound in (("low", self.low), ("high", self.high)):
             if not _is_instant(bound):
@@ -326,17 +352,17 @@ class Timestamp(Column, Value, frozen=True):
     def wider(self) -> "Timestamp | None":
         """Two microseconds more; None where the calendar or the years between the bounds leave no room."""
         with suppress(InvalidParameter, OverflowError):
-            return Timestamp(self.spelled(self.least - 1), self.spelled(self.most + 1), self.zone)
+            return Timestamp(self.spelled(self.least - 1), self.spelled(self.most + 1), self.zone, self.format)
         return None
 
     def describe(self) -> str:
-        """The bounds and the zone."""
-        return f"an instant from {self.low} to {self.high} in {self.zone}"
+        """The bounds, the zone, and how texts are written."""
+        return f"an instant from {self.low} to {self.high} in {self.zone}{_written_as(self.format)}"
 
     @property
     def code(self) -> str:
-        """The bounds and the zone."""
-        return f"cp.timestamp({self.low!r}, {self.high!r}, zone={self.zone!r})"
+        """The bounds, the zone and the format."""
+        return f"cp.timestamp({self.low!r}, {self.high!r}, zone={self.zone!r}{_format_code(self.format)})"
 
     def made_up(self, coins: Coins) -> int:
         """Any second between the bounds."""
@@ -362,6 +388,10 @@ class Timestamp(Column, Value, frozen=True):
         aware = found if found.tzinfo is not None else found.replace(tzinfo=zone(self.zone), fold=0)
         return min(max(micros(aware), self.least), self.most)
 
+    def read_text(self, text: str) -> datetime | None:
+        """The time that a text of the data spells; None if it is written in another way."""
+        return written(text if self.format is None else rewritten(self.format, text))
+
     def offsets(self) -> tuple[int, tuple[tuple[int, int], ...]]:
         """The first offset of the zone near the bounds, and from which wall time on which other one holds.
 
@@ -373,13 +403,15 @@ class Timestamp(Column, Value, frozen=True):
         return offset_at(self.zone, first) * SECOND, tuple(later)
 
 
-def timestamp(low: str | Day, high: str | Day, zone: str) -> Timestamp:
+def timestamp(low: str | Day, high: str | Day, zone: str, *, format: str | None = None) -> Timestamp:
     """Declare a column of instants between two public ones, read on the wall clock of a zone of the tz database.
+
+    `format` says how texts are written, if not as ISO 8601.
 
     >>> timestamp("2013-01-01T00:00:00Z", "2014-01-01T00:00:00Z", zone="UTC").most
     1388534400000000
     """
-    return Timestamp(_bound(low, "low", zone), _bound(high, "high", zone), zone)
+    return Timestamp(_bound(low, "low", zone), _bound(high, "high", zone), zone, format)
 
 
 def written(value: Any) -> datetime | None:

@@ -91,14 +91,15 @@ class CategoryFields(ColumnFields, frozen=True, tag="category"):
 
 
 class DateFields(ColumnFields, frozen=True, tag="date"):
-    """A day between two public days, YYYY-MM-DD."""
+    """A day between two public days, YYYY-MM-DD; `format` says how texts are written, as in "%d/%m/%Y"."""
 
     low: str
     high: str
+    format: str | None = None
 
     def declared(self) -> Column:
         """As `cp.date` makes it."""
-        return cp.date(self.low, self.high)
+        return cp.date(self.low, self.high, format=self.format)
 
 
 class TimestampFields(ColumnFields, frozen=True, tag="timestamp"):
@@ -107,10 +108,11 @@ class TimestampFields(ColumnFields, frozen=True, tag="timestamp"):
     low: str
     high: str
     zone: str
+    format: str | None = None
 
     def declared(self) -> Column:
         """As `cp.timestamp` makes it."""
-        return cp.timestamp(self.low, self.high, self.zone)
+        return cp.timestamp(self.low, self.high, self.zone, format=self.format)
 
 
 class DerivedFields(ColumnFields, frozen=True, tag="derived"):

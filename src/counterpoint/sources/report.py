@@ -33,7 +33,9 @@ from counterpoint.mechanisms.additive import Laplace
 from counterpoint.numbers.exact import format_number
 from counterpoint.queries.fallback import log
 from counterpoint.schema.columns import Category, Number
+from counterpoint.schema.date_formats import likely_format
 from counterpoint.schema.declaration import Declaration, Named
+from counterpoint.schema.times import Date
 
 MARK = (
     "RAW DATA, for the custodian alone: exact and not private. Do not show it to analysts, and keep it out of logs and "
@@ -56,6 +58,8 @@ _QUANTILES = (
     Fraction(1),
 )
 _PROBABILITY = Fraction(95, 100)
+_FEWEST_DIGITS = 4
+"""An unreadable text with as many digits is taken for a date in another spelling, and not for a word such as 'n/a'."""
 _FEWEST = 20
 """A value that fewer rows have is not suggested as a key: it might be one unit's."""
 
@@ -115,6 +119,17 @@ class ColumnReport(msgspec.Struct, frozen=True):
             "not among the declared keys": self.undeclared,
         }
         return tuple(what for what, many in found.items() if many > NOTABLE * rows)
+
+    @property
+    def is_spelled_in_several_ways(self) -> bool:
+        """Whether it has dates or times in several spellings, and no format says which one is meant."""
+        is_about_time = self.declared.startswith(("a date from", "an instant from"))
+        has_format = ", written as %" in self.declared
+        return (
+            is_about_time
+            and not has_format
+            and any(one.text.count("9") >= _FEWEST_DIGITS for one in self.most_frequent)
+        )
 
 
 class Report(msgspec.Struct, frozen=True):
@@ -188,6 +203,12 @@ class Report(msgspec.Struct, frozen=True):
             f"more than 1 % of the values of {column.name!r} are {what}"
             for column in self.columns
             for what in column.faults(self.rows)
+        ]
+        found += [
+            f"{column.name!r} has dates that are not written as declared, and these are missing: say format=..., as in "
+            "cp.date(low, high, format='%d/%m/%Y'), or write all of them in one way"
+            for column in self.columns
+            if column.is_spelled_in_several_ways
         ]
         if self.rows_dropped > NOTABLE * self.rows:
             found.append(f"rows_per_unit={self.rows_per_unit} drops more than 1 % of the rows")
@@ -295,18 +316,20 @@ def _better_cap(units: RowsOfUnits, rows: int, own: CapChoice) -> str:
 def _with_suggestion(named: Named, found: ColumnReport, rows: int) -> ColumnReport:
     """With the line to write, if more than 1 % of the values were lost or changed in a way that a declaration mends."""
     column = named.column
-    better: Number | Category | None = None
+    better: Number | Category | Date | None = None
     if isinstance(column, Number) and max(found.below, found.above) > NOTABLE * rows:
         better = _widened(column, found, rows)
         why = "bounds twice as far, if you know without these rows that such values are real"
     elif isinstance(column, Category) and found.undeclared > NOTABLE * rows:
         better, why = _with_keys(column, found, rows), "with the frequent values that are public as keys"
+    elif isinstance(column, Date) and found.unreadable > NOTABLE * rows:
+        better, why = _with_format(column, found, rows), "as most texts are written, if the day comes before the month"
     if better is None:
         return found
     return replace(found, suggestion=f"{named.name!r}: {better.code}", toml=as_toml(named.name, better), why=why)
 
 
-def as_toml(name: str, column: Number | Category) -> str:
+def as_toml(name: str, column: Number | Category | Date) -> str:
     """The declaration of a column as the configuration of a service has it.
 
     >>> as_toml("age", Number(0, 120)), as_toml("Sex", Category(["F"]))
@@ -316,6 +339,9 @@ def as_toml(name: str, column: Number | Category) -> str:
     if isinstance(column, Category):
         keys = ", ".join(_text(one) if isinstance(one, str) else str(one) for one in column.keys)
         return f'columns.{key} = {{ type = "category", keys = [{keys}] }}'
+    if isinstance(column, Date):
+        fields = [f"{field} = {_text(str(getattr(column, field)))}" for field in ("low", "high", "format")]
+        return f'columns.{key} = {{ type = "date", {", ".join(fields)} }}'
     given = {"low": column.low, "high": column.high, **({} if column.step == 1 else {"step": column.step})}
     fields = [f"{field} = {_number(value)}" for field, value in given.items()]
     fields += [] if column.units is None else [f"units = {_text(column.units)}"]
@@ -333,6 +359,15 @@ def _text(text: str) -> str:
 def _number(value: Fraction) -> str:
     """A whole number as it is; any other as a text, which is read exactly."""
     return str(value) if value.denominator == 1 else _text(format_number(value))
+
+
+def _with_format(column: Date, found: ColumnReport, rows: int) -> Date | None:
+    """The format of the most frequent spelling, if more texts are written so than could be read."""
+    for spelling in found.most_frequent[:1]:
+        format = likely_format(spelling.text)
+        if column.format is None and format and spelling.rows > rows - found.missing - found.unreadable:
+            return Date(column.low, column.high, format)
+    return None
 
 
 def _widened(column: Number, found: ColumnReport, rows: int) -> Number:

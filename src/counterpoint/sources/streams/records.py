@@ -39,7 +39,7 @@ from counterpoint.queries.contributions import Contribution, contribution
 from counterpoint.queries.request import Request
 from counterpoint.schema.columns import Boolean, Category, Key, Number, Text, is_readable
 from counterpoint.schema.declaration import Declaration, Named
-from counterpoint.schema.times import SECOND, Date, Timestamp, at_wall, days, wall_micros, written
+from counterpoint.schema.times import SECOND, Date, Timestamp, at_wall, days, wall_micros
 from counterpoint.schema.unit_keys import EXACT_FLOATS
 from counterpoint.sources.streams.items import ItemReader, Record, StreamSubscription, is_nan, plain
 
@@ -309,7 +309,9 @@ def _days(column: Date, value: object) -> int | None:
         if value.tzinfo is not None:
             raise TypeError
         found = days(value.date())
-    elif isinstance(value, date | str):
+    elif isinstance(value, str):
+        found = column.read_text(value)
+    elif isinstance(value, date):
         found = days(value)
     else:
         raise TypeError
@@ -322,7 +324,7 @@ def _instant(column: Timestamp, value: object) -> int | None:
         value = at_wall(wall_micros(value))
     if not isinstance(value, datetime | str):
         raise TypeError
-    found = written(value)
+    found = column.read_text(value) if isinstance(value, str) else value
     return None if found is None else column.read(found)
 
 
