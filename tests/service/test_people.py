@@ -178,6 +178,16 @@ def test_many_people_are_listed_in_pages_and_found_by_the_beginning_of_their_nam
     assert "No name begins with" in carol.get("/people?q=zzz").text
 
 
+def test_each_line_has_the_grants_that_stand_and_when_the_record_last_has_something_of_theirs(call):
+    sessions = [call.granted() for _ in range(3)]
+    call("ann", "POST", f"/v1/sessions/{sessions[0]}/launches", {"mechanism": {"mechanism": "Laplace", "epsilon": 0.1}})
+    call("carol", "DELETE", f"/v1/data-sets/people/grants/{sessions[2]}")
+    page = Browser(call, "carol").get("/people").text
+    rows = {name: row for name in ("ann", "bob") for row in page.split("<tr") if f"<strong>{name}</strong>" in row}
+    assert '<a href="/grants?who=ann">2</a>' in rows["ann"] and "just now" in rows["ann"]
+    assert "/grants?who" not in rows["bob"] and "just now" not in rows["bob"]
+
+
 def test_the_command_adds_lists_and_ends_people_of_a_running_service(tmp_path, monkeypatch):
     with over_a_socket(tmp_path) as place:
         monkeypatch.setenv("COUNTERPOINT_API_KEY", place.keys["carol"])

@@ -7,13 +7,15 @@ import sys
 from contextlib import closing
 
 import pytest
+from msgspec.structs import replace
 from tests.ledger.places import Place
 from tests.service.process import SOURCES, Served
 from tests.service.registry import served, table
 
 import counterpoint as cp
 from counterpoint.client.connect import connect
-from counterpoint.errors import DataReplaced, InvalidParameter, NotAllowed
+from counterpoint.errors import DataChanged, DataReplaced, InvalidParameter, NotAllowed
+from counterpoint.service.config import open_registry, read_file
 from counterpoint.service.registry import Binding, Registry
 
 SURE = 1000
@@ -137,7 +139,7 @@ def test_rows_that_were_replaced_in_place_are_no_dead_end(call, files):
     refused = call("ann", "POST", f"/v1/sessions/{session}/questions", COUNT)
     assert refused.json()["type"].endswith("DataChanged")
     made = call("carol", "POST", "/v1/data-sets/flights/versions", {"note": "April"})
-    assert (made.status_code, made.json()["note"]) == (201, "people.csv: April (by carol)")
+    assert (made.json()["note"], made.json()["who"]) == ("people.csv: April", "carol")
     assert call("ann", "POST", f"/v1/sessions/{session}/questions", COUNT).status_code == 201
 
 
@@ -236,6 +238,34 @@ def test_the_second_month_of_a_served_table(tmp_path):
     assert checked.returncode == 0, checked.stderr
     assert sum('\\"version\\"' in line or json.loads(line).get("kind") == "version" for line in record) == 2
     assert command("ledger", "verify", str(tmp_path / "ledger.db")).returncode == 0
+
+
+def test_the_configuration_names_the_rows_of_earlier_versions_and_the_record_who_made_the_next(tmp_path):
+    write(tmp_path, 10)
+    with closing(open_registry(read_file(tmp_path / "counterpoint.toml"))) as registry:
+        old = registry.data_set("people").session().launch(cp.Laplace(epsilon=SURE, asks=3)).path
+    (tmp_path / "people.csv").rename(tmp_path / "march.csv")
+    height = 'columns.height = { type = "number", low = 100, high = 220 }\n'
+    earlier = (
+        '[[tables.people.earlier]]\nsource = "march.csv"\ncolumns.age = { type = "number", low = 0, high = 100 }\n'
+    )
+    write(tmp_path, 20, f"{CONFIG}keep = true\n{height}{earlier}")
+    settings = read_file(tmp_path / "counterpoint.toml")
+    for refresh, number in ((["people"], 2), ([], 2)):
+        with closing(open_registry(settings, refresh)) as registry:
+            data_set = registry.data_set("people")
+            session = data_set.session()
+            assert [one.who for one in session.versions] == ["", "operator"]
+            assert (session.data_version, int(session.at(old).ask(cp.count()))) == (number, 10)
+            if not refresh:
+                kept = session.launch(cp.Laplace(epsilon=SURE, asks=3))
+                data_set.refresh("carol")
+                assert int(kept.ask(cp.count())) == 20, "keep = true stands for --keep at each refresh"
+    (tmp_path / "march.csv").write_text("person,age,height\n1,40,170\n")
+    with pytest.raises(DataChanged, match="none of those on record"):
+        open_registry(settings)
+    with pytest.raises(InvalidParameter, match="leave out keep"):
+        replace(settings, ledger="postgresql://nowhere").binding("people", settings.tables["people"])
 
 
 def test_a_second_budget_in_the_configuration_is_loud_and_on_record(tmp_path):

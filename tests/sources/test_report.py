@@ -277,3 +277,11 @@ def test_the_report_suggests_the_format_that_most_texts_have():
 def test_a_format_that_could_not_be_read_is_refused(wrong):
     with pytest.raises(cp.errors.InvalidParameter, match="format says how dates are written"):
         cp.date("2000-01-01", "2000-12-31", format=wrong)
+
+
+def test_several_sources_have_a_report_on_each_table():
+    rows = pa.table({"id": [1, 2], "age": [41, 170]})
+    with pytest.warns(CustodianWarning):
+        visits = cp.Table(rows, unit="id", rows_per_unit=1, columns={"age": cp.number(0, 120)})
+    both = cp.Sources(unit="id", visits=visits, news=cp.Stream(fields={"id": cp.whole()}, unit="id", per_unit=1))
+    assert {name: found.columns[1].above for name, found in both.check().items()} == {"visits": 1}

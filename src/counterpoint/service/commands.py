@@ -19,7 +19,7 @@ import typer
 from counterpoint.errors import CounterpointError, InvalidParameter
 from counterpoint.ledger.location import hold, release
 from counterpoint.service.identity import Identity, Role, is_browser
-from counterpoint.service.registry import Registry
+from counterpoint.service.registry import OPERATOR, Registry
 from counterpoint.session.session import Session
 from counterpoint.wire.problems import SessionId, unknown
 from counterpoint.wire.requests import decode_loss
@@ -27,8 +27,6 @@ from counterpoint.wire.requests import decode_loss
 if TYPE_CHECKING:
     from counterpoint.service.config import Settings
 
-OPERATOR = "operator"
-"""Who is on record for what the commands do."""
 Config = Annotated[str | None, typer.Option("--config", help="A TOML file with ledger, keys and data sets.")]
 LedgerAt = Annotated[str | None, typer.Option("--ledger", help="A path or a postgresql:// URL.")]
 Data = Annotated[list[str] | None, typer.Option("--data", help="NAME=FILE; FILE's declaration is beside it, in .toml.")]

@@ -46,7 +46,7 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Derived
 from counterpoint.schema.unit_keys import UnitType
-from counterpoint.service.registry import Binding, Registry
+from counterpoint.service.registry import NOT_KEPT, Binding, Registry
 from counterpoint.wire.requests import decode_loss
 
 DEMO = "people"
@@ -166,6 +166,8 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
     """The theorem of the filter, where an ApproxDP budget has several."""
     second_budget: bool = False
     """Open this data set although another one has the same rows: what both lose adds up. It stays on record."""
+    keep: bool = False
+    """Keep the rows of the version before at each refresh, so that its handles answer until the service stops."""
 
     def rule(self) -> Rule:
         """The filter of the budget."""
@@ -180,6 +182,19 @@ class DataFields(ConfigFields, frozen=True, kw_only=True):
         """The source. `key` makes the keyed fingerprint by which a ledger knows a table again."""
         raise NotImplementedError
 
+    def bind_earlier(self, key: Callable[[], bytes | None], folder: Path) -> Sequence[Source]:
+        """The data of earlier versions, whose handles answer on after a start."""
+        return ()
+
+
+class EarlierFields(ConfigFields, frozen=True, kw_only=True):
+    """The rows of an earlier version of a table; what is not declared here is as in the table."""
+
+    source: str
+    relation: str | None = None
+    rows_per_unit: int | None = None
+    columns: dict[str, TableColumn] | None = None
+
 
 class TableFields(DataFields, frozen=True, kw_only=True):
     """A table: a file beside the configuration, or a relation of a PostgreSQL database."""
@@ -191,6 +206,7 @@ class TableFields(DataFields, frozen=True, kw_only=True):
     neighbours: str = "add-or-remove"
     relation: str | None = None
     unit_type: UnitType | list[UnitType] | None = None
+    earlier: list[EarlierFields] = []
 
     @property
     def label(self) -> str:
@@ -212,6 +228,17 @@ class TableFields(DataFields, frozen=True, kw_only=True):
             key=key(),
             relation=self.relation,
             unit_type=self.unit_type,
+        )
+
+    def bind_earlier(self, key: Callable[[], bytes | None], folder: Path) -> Sequence[Source]:
+        """The earlier versions, each with what it declared."""
+        return [self._as_earlier(one).bind(key, folder) for one in self.earlier]
+
+    def _as_earlier(self, one: EarlierFields) -> "TableFields":
+        rows = self.rows_per_unit if one.rows_per_unit is None else one.rows_per_unit
+        columns = self.columns if one.columns is None else one.columns
+        return msgspec.structs.replace(
+            self, source=one.source, relation=one.relation, rows_per_unit=rows, columns=columns
         )
 
 
@@ -338,7 +365,10 @@ class Settings(ConfigFields, frozen=True):
     def binding(self, name: str, fields: DataFields) -> Binding:
         """How a data set is bound that is declared like this."""
         source = partial(fields.bind, partial(self.fingerprint_key, name), Path(self.folder))
-        return Binding(source, fields.rule(), fields.label, fields.second_budget)
+        if fields.keep and self.place.in_postgres:
+            raise InvalidParameter(NOT_KEPT)
+        earlier = partial(fields.bind_earlier, partial(self.fingerprint_key, name), Path(self.folder))
+        return Binding(source, fields.rule(), fields.label, fields.second_budget, fields.keep, earlier)
 
     @property
     def place(self) -> Durable:

@@ -13,7 +13,7 @@ SessionId(data_set='people', path=(0, 2))
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -49,6 +49,9 @@ from counterpoint.session.versions import DataVersion
 from counterpoint.sources.table import Table
 from counterpoint.wire.problems import _NAME, NotFound, SessionId, unknown
 
+OPERATOR = "operator"
+"""Who is on record for what the commands do."""
+NOT_KEPT = "workers that share a ledger in PostgreSQL do not keep the rows of an earlier version: leave out keep"
 _MOST_FOUND = 10_000
 _log = logging.getLogger("counterpoint.service")
 
@@ -61,6 +64,10 @@ class Binding(NamedTuple):
     label: str = ""
     """What the rows are read from, without its secrets: for custodians and auditors."""
     second_budget: bool = False
+    keep: bool = False
+    """Whether a refresh leaves the rows of the version before in memory, whoever asks for it."""
+    earlier: Callable[[], Sequence[Source]] = tuple
+    """What reads the rows of earlier versions, whose handles answer on after a start."""
 
 
 class SeenVersion(NamedTuple):
@@ -127,8 +134,8 @@ class DataSet:
                 raise
             return self._opened, self.found
 
-    def _made(self, refresh: str | None) -> Session:
-        """The whole session; with `refresh`, on its data as the next version."""
+    def _made(self, refresh: str | None, by: str = "") -> Session:
+        """The whole session; with `refresh`, on its data as the next version, which this person makes."""
         binding = self._binding
         made = Session(
             self._bound(),
@@ -137,20 +144,22 @@ class DataSet:
             name=self.name,
             second_budget=binding.second_budget,
             refresh=refresh,
+            refreshed_by=by,
+            earlier=binding.earlier(),
         )
         made._engine.most_launches = self._most_launches
         return made
 
-    def open_as_next_version(self, note: str = "") -> DataVersion:
+    def open_as_next_version(self, by: str, note: str = "") -> DataVersion:
         """Open the session on its data as the next version, as the operator has confirmed; a new session as it is."""
         with self._lock:
             self.found = {}
-            self._opened = self._made(_noted(self._binding, note))
+            self._opened = self._made(_noted(self._binding, note), by)
             return self._opened.versions[-1]
 
-    def _reopen_as_next_version(self, note: str) -> DataVersion:
+    def _reopen_as_next_version(self, by: str, note: str) -> DataVersion:
         self._binding = self.next_binding()
-        return self.open_as_next_version(note)
+        return self.open_as_next_version(by, note)
 
     def refresh(
         self,
@@ -167,14 +176,12 @@ class DataSet:
         happens if what is read now is another version than the one that was looked at.
         """
         if keep and self._place.in_postgres:
-            raise InvalidParameter(
-                "workers that share a ledger in PostgreSQL do not keep the rows of an earlier version: leave out keep"
-            )
+            raise InvalidParameter(NOT_KEPT)
         with self._refreshing:
             try:
                 session = self.session().acting_as(who)
             except DataChanged:  # the rows were replaced in place, and the ledger was opened anew since
-                return self._reopen_as_next_version(f"{note} (by {who})")
+                return self._reopen_as_next_version(who, note)
             before, binding = session._seen, self.next_binding()
             source = binding.source()
             if seen is not None and not _is_seen(source, seen, session, id):
@@ -183,6 +190,7 @@ class DataSet:
                     "the rows, the declaration or the current version changed after you looked: look again"
                 )
             said = _noted(binding, note)
+            keep = keep or binding.keep
             let_go = before.source.close if isinstance(before.source, Table) else None
             budget = binding.second_budget
             made = make_version(
@@ -360,7 +368,7 @@ class Registry:
             raise InvalidParameter(f"there is a data set {name!r} already")
         made = DataSet(name, binding, self.place, renewed)
         if refresh:
-            made.open_as_next_version()
+            made.open_as_next_version(OPERATOR)
         if binding.second_budget:
             message = f"{name} has a budget of its own beside others for the same rows: losses add up"
             _log.warning("%s", message, extra={"said": {"message": message}})

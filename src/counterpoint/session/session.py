@@ -69,8 +69,8 @@ class Session(ChargingSession):
     with the same data, rule and `name` it goes on where it was, and `counterpoint.open` opens it by its name alone. A
     budget belongs to a data set: another name for the rows of a session in that ledger is refused (`DataInUse`), unless
     `second_budget=True` insists, which stays on record and in the certificate. Newer rows of the same units are the
-    next version under the same budget: `refresh`, or `refresh="why"` as the session is opened again. The rows of
-    `earlier` versions, if given, are recognised, and their handles answer on.
+    next version under the same budget: `refresh`, or `refresh="why"` as the session is opened again, and the record
+    names `refreshed_by`. The rows of `earlier` versions, if given, are recognised, and their handles answer on.
     """
 
     def __init__(
@@ -84,6 +84,7 @@ class Session(ChargingSession):
         sequential: bool = False,
         second_budget: bool = False,
         refresh: str | None = None,
+        refreshed_by: str = "",
         earlier: Sequence[Source] = (),
     ) -> None:
         if not isinstance(source, Source):
@@ -114,7 +115,8 @@ class Session(ChargingSession):
             open_root(engine, Concurrent(chosen, source.relation), sequential, source, is_next=is_next)
             engine.recover()
             if is_next:
-                make_version(engine, source, note=refresh or "", keep=bool(earlier), second_budget=second_budget)
+                acting = engine.acting(refreshed_by, ())
+                make_version(acting, source, note=refresh or "", keep=bool(earlier), second_budget=second_budget)
             self._set_up(engine, (), None)
 
     def _set_up(self, engine: Engine, path: Path, pinned: VersionedSource | None) -> None:
@@ -521,13 +523,14 @@ def open(
     *,
     source: Source,
     refresh: str | None = None,
+    refreshed_by: str = "",
     earlier: Sequence[Source] = (),
 ) -> Session:
     """Resume a session after a restart: same paths, same states, same answers for the same request ids.
 
     What a crash left unfinished is finished first, from the seeds on record. The data must be what it was; or with
-    `refresh="why"` it becomes the next version, and launches see it (`Session.refresh`). The rows of `earlier`
-    versions, if given, are recognised, and their handles answer on.
+    `refresh="why"` it becomes the next version, made by `refreshed_by`, and launches see it (`Session.refresh`). The
+    rows of `earlier` versions, if given, are recognised, and their handles answer on.
 
     >>> import counterpoint as cp
     >>> cp.open("nowhere.db", source=cp.Stream(bound=1))
@@ -540,5 +543,5 @@ def open(
         is_next = bind(engine, source, refresh=refresh, earlier=earlier)
         engine.recover()
         if is_next:
-            make_version(engine, source, note=refresh or "", keep=bool(earlier))
+            make_version(engine.acting(refreshed_by, ()), source, note=refresh or "", keep=bool(earlier))
         return Session._at(engine, ())

@@ -40,6 +40,7 @@ from counterpoint.schema.units import one_column
 from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.joins import JoinedRequest, JoinView, Lookup, Member, compile_joined
 from counterpoint.sources.journal import Channel, Journal
+from counterpoint.sources.report import Report
 from counterpoint.sources.streams.items import RunningTotal, Subscription, read_subscription
 from counterpoint.sources.streams.live_table import LiveTable
 from counterpoint.sources.streams.stream import Stream
@@ -209,6 +210,10 @@ class Sources(Source):
         if self._channels:
             return f"what arrives in {_listed(self._channels)} is in one order with the other sources'"
         return None
+
+    def check(self) -> dict[str, Report]:
+        """The custodian's report on each table, by its name: **raw data, never for analysts** (see `Table.check`)."""
+        return {name: source.check() for name, source in self._members.items() if isinstance(source, Table)}
 
     @property
     def log(self) -> Journal | None:

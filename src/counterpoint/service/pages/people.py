@@ -7,9 +7,9 @@ form, so a form that is sent twice makes one key and shows it once. What ends a 
 (True, 16)
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from typing import Any
 from urllib.parse import urlencode
@@ -62,6 +62,10 @@ class PersonLine:
     more: int
     valid: int
     browsers: int
+    grants: int = 0
+    """How many grants to them stand."""
+    last: int | None = None
+    """When they did something that a record has, if they did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +163,17 @@ def _page(
     people = sorted(registry.identity.principals(), key=lambda one: (one.ended is not None, one.name))
     chosen = [one for one in people if one.name.lower().startswith(begins.lower())]
     first = _place_of(chosen, asks.name or ("" if shown is None else shown.name), start)
-    keys = _keys_of(registry)
+    listed = chosen[first - 1 : first - 1 + LINES]
+    keys, grants, last = _keys_of(registry), _grants_of(registry), _last_of(registry, [one.name for one in listed])
     now = registry.identity.now()
     return page(
         "people",
         by,
         here="/people",
         status=status,
-        lines=[_line(one, keys[one.name], now) for one in chosen[first - 1 : first - 1 + LINES]],
+        lines=[
+            replace(_line(one, keys[one.name], now), grants=grants[one.name], last=last.get(one.name)) for one in listed
+        ],
         number=len(people),
         ended=sum(one.ended is not None for one in people),
         found=len(chosen),
@@ -192,6 +199,26 @@ def _place_of(people: Sequence[StoredPrincipal], name: str, start: int) -> int:
 
 def _address(start: int, begins: str) -> str:
     return f"/people?{urlencode({'q': begins, 'start': start} if begins else {'start': start})}"
+
+
+def _grants_of(registry: Registry) -> Counter[str]:
+    """How many grants to each person stand."""
+    given = (one for name in registry.bound for one in registry.granted(name))
+    return Counter(one.grant.to for one in given if not one.grant.revoked)
+
+
+def _last_of(registry: Registry, names: Sequence[str]) -> dict[str, int]:
+    """When each of these people last did something that a data set has on record: read from the newest line back."""
+    found: dict[str, int] = {}
+    for data_set in registry.bound:
+        wanted = set(names)
+        for fact in reversed(registry.data_set(data_set).session().history):
+            if fact.who in wanted:
+                wanted.discard(fact.who)
+                found[fact.who] = max(found.get(fact.who, 0), fact.at)
+                if not wanted:
+                    break
+    return found
 
 
 def _keys_of(registry: Registry) -> dict[str, list[StoredKey]]:
