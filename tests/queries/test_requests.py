@@ -274,7 +274,7 @@ def test_a_variance_of_numbers_whose_squares_would_overflow_is_refused():
 def test_one_column_in_a_list_is_stored_as_that_column():
     assert encode(requests.count(by="state")) == encode(requests.histogram(["state"]))
     assert encode(requests.histogram("state", keys=["CA"])) == (
-        b'{"type":"Histogram/1","column":"state","keys":["CA"],"edges":null,"where":null,"dates":false}'
+        b'{"type":"Histogram/1","column":"state","keys":["CA"],"edges":null,"where":null,"dates":false,"bins":null}'
     )
     assert encode(requests.sum("income", by=["state"])) == (
         b'{"type":"Sum/1","column":"income","where":null,"by":"state","keys":null}'

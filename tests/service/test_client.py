@@ -102,6 +102,7 @@ QUESTIONS = [
     (cp.count(by=["state", "town"], keys=[("CA", "here"), ("NY", "there")]), {"epsilon": 1000}),
     (cp.median("age"), {"epsilon": 100}),
     (cp.quantile("age", 0.1, by="state"), {"rank_error": 3}),
+    (cp.quantile("age", [0.1, 0.5], by="state"), {"epsilon": 1000}),
     (cp.maximum("age"), {"epsilon": 1000}),
     (cp.bounds("age"), {"epsilon": 1000}),
     (cp.top("state", 1), {"epsilon": 1000}),

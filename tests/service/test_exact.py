@@ -61,6 +61,7 @@ REQUESTS = [
     cp.share("age > 35", "state = 'CA'"),
     cp.ranks("age", [1, 2]),
     cp.quantile("age", 0.1),
+    cp.quantile("age", [0.1, "1/3"]),
     cp.minimum("age"),
     cp.bounds("age"),
     cp.top("state", 1),

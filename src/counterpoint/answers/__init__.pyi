@@ -6,11 +6,13 @@ from counterpoint.answers.scalars import (
     IntChoice as IntChoice,
     KeysAnswer as KeysAnswer,
     TextChoice as TextChoice,
+    QuantileAnswer as QuantileAnswer,
     TupleAnswer as TupleAnswer,
     FloatAnswer as FloatAnswer,
     IntAnswer as IntAnswer,
 )
 from counterpoint.answers.tables import (
+    QuantilesAnswer as QuantilesAnswer,
     RecordAnswer as RecordAnswer,
     SeveralAnswer as SeveralAnswer,
     TableAnswer as TableAnswer,

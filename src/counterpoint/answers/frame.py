@@ -37,6 +37,9 @@ Columns = Mapping[str, Sequence[Any]]
 MOSTLY_NOISE = "mostly noise"
 """What displays say beside a number that is smaller than its error at 95 %."""
 
+INTERVAL = "interval"
+"""The head of errors that are pairs: the ends between which the true value is, which become two columns."""
+
 _MOST = 60
 """The most rows that a screen shows; it says how many more there are."""
 
@@ -61,7 +64,10 @@ class AnswerTable:
         numbers: dict[str, list[Any]] = {}
         for head, values in self.values.items():
             error, errors = self.errors[head]
-            numbers |= {head: list(values), error: list(errors)}
+            if error == INTERVAL:
+                numbers |= {head: list(values), "low": [low for low, _ in errors], "high": [high for _, high in errors]}
+            else:
+                numbers |= {head: list(values), error: list(errors)}
         keys = {f"{head}_key" if head in numbers else head: list(key) for head, key in self.keys.items()}
         return keys | numbers
 
@@ -145,10 +151,10 @@ def plain(table: AnswerTable) -> str:
     heads, rows, more = _written(table, "+-")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     keys = len(table.keys)
+    numbers = len(table.columns()) - keys
 
     def line(row: Sequence[str]) -> str:
         cells = [cell.ljust(width) for cell, width in zip(row[:keys], widths[:keys], strict=True)]
-        numbers = 2 * len(table.values)
         cells += [cell.rjust(width) for cell, width in zip(row[keys:], widths[keys:], strict=True)][:numbers]
         return "  ".join([*cells, *(cell for cell in row[keys + numbers :] if cell)])
 
@@ -244,6 +250,9 @@ def _error_bars(table: AnswerTable) -> Iterator[ErrorBar]:
 def _error_bar(key: str, value: object, stated: str, error: object, note: str) -> ErrorBar:
     if isinstance(value, str):
         raise InvalidParameter("these answers are texts, which no scale shows: print them, or use to_pandas()")
+    if stated == INTERVAL:
+        assert isinstance(value, int | float) and isinstance(error, tuple)
+        return ErrorBar(key, value, None, note, bool(note), interval=(float(error[0]), float(error[1])))
     assert isinstance(value, int | float | None) and isinstance(error, int | float | None)
     if is_rank(stated):  # how far off a chosen value's rank is, which is not on this scale
         return ErrorBar(key, value, None, f"rank within {_number(error)} rows")

@@ -24,12 +24,23 @@ from collections.abc import KeysView, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, TypeAlias
 
+from msgspec.structs import replace
+
 from counterpoint.answers.provenance import Provenance
-from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, choice, scalar
-from counterpoint.answers.tables import Cell, ComputedColumn, Label, RecordAnswer, SeveralAnswer, TableAnswer
+from counterpoint.answers.scalars import KeysAnswer, NumberAnswer, TupleAnswer, choice, quantile_answer, scalar
+from counterpoint.answers.tables import (
+    Cell,
+    ComputedColumn,
+    Label,
+    QuantilesAnswer,
+    RecordAnswer,
+    SeveralAnswer,
+    TableAnswer,
+)
 from counterpoint.numbers import Exact
 from counterpoint.queries.grouping import cell_by_cell
 from counterpoint.queries.request import OnSource, PreparedQuery, Request
+from counterpoint.queries.several_quantiles import CumulatedQuantiles
 from counterpoint.sql_requests.query import Row, SQLQuery
 
 
@@ -46,6 +57,8 @@ def present(provenance: Provenance) -> object:
 
 def _answer(provenance: Provenance) -> Any:
     prepared, released = provenance.prepared, provenance.released
+    if isinstance(prepared, CumulatedQuantiles):
+        return _quantiles(prepared, provenance)
     answer = prepared.in_units(released)
     if prepared.wants == "keys":
         assert isinstance(answer, tuple)
@@ -59,6 +72,19 @@ def _answer(provenance: Provenance) -> Any:
     raws = whole if prepared.simultaneous_values == 1 else tuple(cell_by_cell(whole, prepared.simultaneous_values))
     cells = {label: _cell(value, provenance.of(raw)) for label, value, raw in zip(labels, answer, raws, strict=True)}
     return TableAnswer(heads, cells, provenance)
+
+
+def _quantiles(prepared: CumulatedQuantiles, provenance: Provenance) -> QuantilesAnswer:
+    """A table of quantiles, each with the histogram of its group alone."""
+    heads, labels = _names(prepared, 0)
+    of_groups = [(cells, q) for cells in prepared.cells_of(provenance.released) for q in prepared.qs]
+    found = [
+        quantile_answer(
+            prepared.value(prepared.chosen(cells, q)), provenance.of(cells, replace(prepared, qs=(q,), names=None))
+        )
+        for cells, q in of_groups
+    ]
+    return QuantilesAnswer(heads, dict(zip(labels, found, strict=True)), provenance)
 
 
 def suppress_noisy(answer: object, ratio: Fraction) -> object:

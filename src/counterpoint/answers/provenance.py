@@ -77,7 +77,7 @@ class Provenance:
     made_up: bool = False
     whole: PreparedQuery | None = None
     """The request that was asked, where this is a part of it: its sensitivity says how large the noise is."""
-    known: dict[tuple[int, Fraction], int] = field(default_factory=dict, compare=False, repr=False)
+    known: dict[tuple[object, Fraction], int] = field(default_factory=dict, compare=False, repr=False)
     """Errors that have been computed; all cells and parts of an answer share them."""
 
     @property
@@ -102,6 +102,13 @@ class Provenance:
             found = self.mechanism.answer_error(self.asked.message(), sure, numbers)
             self.known[numbers, sure] = found
         return found
+
+    def steps_of_sum(self, weights: tuple[tuple[int, int], ...], probability: Number) -> int:
+        """How far off a sum of released numbers is at most, where so many of them count with each weight."""
+        sure = exact(probability, "the probability")
+        if (weights, sure) not in self.known:
+            self.known[weights, sure] = self.mechanism.sum_error(self.asked.message(), sure, weights)
+        return self.known[weights, sure]
 
     def error(self, probability: Number) -> int | Fraction:
         """How far off the number is at most with this probability, in its units."""

@@ -33,6 +33,8 @@ from counterpoint.numbers import Exact, Number
 from counterpoint.numbers.exact import format_number
 from counterpoint.queries.ranked import RankedChoice
 from counterpoint.queries.request import OnSource, PreparedQuery
+from counterpoint.queries.several_quantiles import CumulatedQuantiles
+from counterpoint.schema.arguments import points
 
 
 class NumberAnswer(Arithmetic, Answer):
@@ -183,8 +185,11 @@ class Choice(Answer):
     __slots__ = ()
     stated = "rank_error"
     """The head of the column that says how far off it is."""
-    mostly_noise = False
-    """A rank is compared with no noise."""
+
+    @property
+    def mostly_noise(self) -> bool:
+        """A rank is compared with no noise."""
+        return False
 
     def rank_error(self, probability: Number = SURE) -> int | Exact:
         """By how many rows at most its rank is farther from the wanted one than that of the best candidate.
@@ -285,6 +290,74 @@ class TextChoice(Choice, str):
 
 
 AnyChoice: TypeAlias = IntChoice | FloatChoice | TextChoice
+
+
+class QuantileAnswer(Choice):
+    """A quantile that was computed from a noisy histogram: it knows an interval in the units of its column.
+
+    The provenance is that of one quantile of one group: its request is about this quantile alone.
+    """
+
+    __slots__ = ()
+    stated = "interval"
+
+    def interval(self, probability: Number = SURE) -> tuple[Any, Any]:
+        """The ends between which the true quantile is, with this probability, whatever the data: both may be it.
+
+        >>> import counterpoint as cp
+        >>> session = cp.Session(cp.datasets.people_table(), within=cp.PureDP(10))
+        >>> ages = session.ask(cp.quantile("age", [0.1, 0.5]), epsilon=1)
+        >>> low, high = ages[0.5].interval(0.95)
+        >>> low <= ages[0.5] <= high, high - low < 20
+        (True, True)
+        """
+        facts, cells = self._histogram
+        return facts.interval(cells, facts.qs[0], lambda weights: self._provenance.steps_of_sum(weights, probability))
+
+    @property
+    def _histogram(self) -> tuple[CumulatedQuantiles, tuple[int, ...]]:
+        facts = self._provenance.prepared
+        assert isinstance(facts, CumulatedQuantiles)
+        return facts, facts.cells_of(self._provenance.released)[0]
+
+    def rank_error(self, probability: Number = SURE) -> Exact:
+        """By how many rows at most the rank of this candidate is off, with this probability."""
+        facts, cells = self._histogram
+        q = facts.qs[0]
+        weights = facts.weights(facts.chosen(cells, q), len(cells), q)
+        return Exact(Fraction(self._provenance.steps_of_sum(weights, probability), q.denominator))
+
+    @property
+    def mostly_noise(self) -> bool:
+        """Whether the interval at 95 % has all values between the declared bounds."""
+        facts, _ = self._histogram
+        return self.interval() == points(facts.ends, facts.dates)
+
+    def _shown(self, value: str) -> str:
+        measured = "" if self.units is None else f" {self.units}"
+        low, high = self.interval()
+        noisy = f"; {MOSTLY_NOISE}" if self.mostly_noise else ""
+        return f"{value}{measured} (between {low} and {high}{noisy}){self._mark}"
+
+
+class IntQuantile(QuantileAnswer, IntChoice):
+    """A whole number that knows its interval; else it is an int."""
+
+
+class FloatQuantile(QuantileAnswer, FloatChoice):
+    """A number that knows its interval; else it is a float."""
+
+
+class TextQuantile(QuantileAnswer, TextChoice):
+    """A date that knows its interval; else it is a str."""
+
+
+def quantile_answer(value: object, provenance: Provenance) -> AnyChoice:
+    """A quantile with its provenance."""
+    if isinstance(value, str):
+        return TextQuantile(value, provenance)
+    assert isinstance(value, int | Fraction)
+    return IntQuantile(value, provenance) if isinstance(value, int) else FloatQuantile(value, provenance)
 
 
 def choice(value: object, provenance: Provenance) -> AnyChoice:

@@ -28,6 +28,7 @@ from typing import Any, NoReturn, Self, TypeAlias
 
 from counterpoint.answers.arithmetic import Computed, read_ratio
 from counterpoint.answers.frame import (
+    INTERVAL,
     MOSTLY_NOISE,
     AnswerRow,
     AnswerTable,
@@ -40,7 +41,7 @@ from counterpoint.answers.frame import (
     rich_table,
 )
 from counterpoint.answers.provenance import SURE, Answer, Provenance
-from counterpoint.answers.scalars import AnyChoice, Choice, Scalar, no_error_of_a_choice, rows_needed
+from counterpoint.answers.scalars import AnyChoice, Choice, QuantileAnswer, Scalar, no_error_of_a_choice, rows_needed
 from counterpoint.display.markup import Picture
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.numbers import Number
@@ -270,6 +271,52 @@ class ComputedColumn(TableAnswer):
     def units(self) -> str | None:
         """Those of the numbers, if they have any."""
         return next((cell.units for cell in self._cells.values() if cell is not None), None)
+
+
+class QuantilesAnswer(TableAnswer):
+    """Several quantiles of a column, each with an interval in the units of the column.
+
+    >>> import counterpoint as cp
+    >>> session = cp.Session(cp.datasets.people_table(), within=cp.PureDP(10**6))
+    >>> ages = session.ask(cp.quantile("age", [0.1, 0.5, 0.9], range(0, 121, 40)), epsilon=10**6)
+    >>> list(ages.columns())
+    ['q', 'value', 'low', 'high']
+    """
+
+    def _quantiles(self) -> Iterator[QuantileAnswer]:
+        for cell in self.values():
+            assert isinstance(cell, QuantileAnswer)
+            yield cell
+
+    def error(self, probability: Number = SURE, *, simultaneous: bool = False) -> NoReturn:
+        """Refused: each quantile has an interval of its own."""
+        raise NotCovered("quantiles have no error, but an interval each: answer[0.5].interval(0.95)")
+
+    def rank_error(self, probability: Number = SURE, *, simultaneous: bool = False) -> NoReturn:
+        """Refused: each quantile has a rank error of its own."""
+        raise NotCovered("each of these quantiles has a rank error of its own: answer[0.5].rank_error(0.95)")
+
+    def suppress(self, signal_to_noise: Number) -> NoReturn:
+        """Refused: a quantile is compared with no noise."""
+        raise NotCovered("quantiles are not suppressed: answer[0.5].mostly_noise says which are mostly noise")
+
+    def arranged(self, keys: Iterable[Label], heads: tuple[str, ...]) -> "QuantilesAnswer":
+        """The quantiles of these keys, in this order."""
+        return QuantilesAnswer(heads, {key: self[key] for key in keys}, self._provenance)
+
+    def table(self, probability: Number = SURE) -> AnswerTable:
+        """The table as data: keys, values, both ends of each interval, and a note where a value is mostly noise."""
+        cells = list(self._quantiles())
+        intervals = [cell.interval(probability) for cell in cells]
+        measured = None if self.units is None else f"in {self.units}"
+        return AnswerTable(
+            self._key_columns(),
+            {"value": [_plain(cell) for cell in self.values()]},
+            {"value": (INTERVAL, intervals)},
+            [MOSTLY_NOISE if cell.mostly_noise else "" for cell in cells],
+            measured,
+            self.made_up,
+        )
 
 
 def one_cell(cell: Cell, provenance: Provenance) -> TableAnswer:

@@ -45,10 +45,14 @@ class ErrorBar:
     error: float | None = None
     note: str = ""
     noisy: bool = False
+    interval: tuple[float, float] | None = None
+    """The ends, where they are not equally far from the value."""
 
     @property
     def ends(self) -> tuple[float, float]:
         """The interval that the bar covers."""
+        if self.interval is not None:
+            return self.interval
         value, error = self.value or 0.0, self.error or 0.0
         return value - error, value + error
 
@@ -175,7 +179,7 @@ class _Rows:
         if cell.value is None:
             return
         line, point = ("noisy", "noisy-point") if cell.noisy else ("whisker", "point")
-        if cell.error is not None:
+        if cell.error is not None or cell.interval is not None:
             low, high = map(self.x, cell.ends)
             yield element("line", class_=line, x1=low, x2=high, y1=y, y2=y)
             for end in (low, high):
@@ -195,6 +199,8 @@ def written(value: float | None) -> str:
 
 
 def _error(cell: ErrorBar) -> str:
+    if cell.interval is not None:
+        return f"{written(cell.interval[0])} to {written(cell.interval[1])}"
     return "" if cell.error is None else f"± {written(cell.error)}"
 
 

@@ -14,6 +14,7 @@ True
 """
 
 from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from functools import lru_cache
 from math import ceil, floor
@@ -25,9 +26,18 @@ from counterpoint.coins.coins import Coins, Integers
 from counterpoint.encoding import Plain, Tagged, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest
 from counterpoint.measures import GaussianDP, PureDP, zCDP
+from counterpoint.mechanisms.laplace_sums import sum_within
 from counterpoint.mechanisms.mechanism import Answer, Left, Mechanism, State, is_addressed, refuse_options
-from counterpoint.mechanisms.tails import each_may_fail, gaussian_within, laplace_beyond, rounded_normal_within
-from counterpoint.numbers import Number, format_number, sqrt_up
+from counterpoint.mechanisms.tails import (
+    each_may_fail,
+    gaussian_within,
+    laplace_beyond,
+    may_fail,
+    rounded_normal_within,
+    rounded_sum_within,
+    weighted_within,
+)
+from counterpoint.numbers import Interval, Number, format_number, precision, sqrt_up
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import (
     Parameter,
@@ -219,6 +229,18 @@ class Laplace(Additive, Value, frozen=True):
         """By the L1 sensitivity of the ask."""
         return self.error(probability, ask.sensitivity, numbers)
 
+    def sum_error(self, ask: Ask, probability: Number, weights: Sequence[tuple[int, int]]) -> int:
+        """By the law of the sum (`sum_within`), at most a hundredth more than the least bound.
+
+        >>> Laplace(epsilon=0.1).sum_error(Ask(private=0), 0.95, [(1, 100)])
+        280
+        """
+        if self.clamp is not None:
+            return super().sum_error(ask, probability, weights)
+        scale = self._scale(ask.sensitivity)
+        terms = ((scale, Fraction(weight), count) for weight, count in weights)
+        return sum_within(terms, may_fail(probability), Fraction(1))
+
     def _scale(self, sensitivity: int) -> Fraction:
         return _ratio(self.asks * sensitivity, self.epsilon)
 
@@ -305,6 +327,17 @@ class Gaussian(Additive, Value, frozen=True):
         assert ask.squared is not None  # every Ask has it
         return self.error(probability, ask.squared, numbers)
 
+    def sum_error(self, ask: Ask, probability: Number, weights: Sequence[tuple[int, int]]) -> int:
+        """By the law of discrete Gaussian draws, or of normal draws and what rounding adds to each.
+
+        >>> Gaussian(mu=0.1).sum_error(Ask(private=0), 0.95, [(1, 100)])
+        216
+        """
+        assert ask.squared is not None  # every Ask has it
+        squares = sum(weight**2 * count for weight, count in weights)
+        bound = rounded_sum_within if self.rho is None else weighted_within
+        return _sum_bound(bound, self._sigma2(ask.squared), squares, may_fail(probability)) if squares else 0
+
     def _sigma2(self, squared: int) -> Fraction:
         """The variance of the noise on an ask of this squared sensitivity."""
         if self.rho is not None:
@@ -313,6 +346,14 @@ class Gaussian(Additive, Value, frozen=True):
             return squared * self.sigma**2
         assert self.mu is not None
         return self.asks * squared / self.mu**2
+
+
+@lru_cache(maxsize=1024)
+def _sum_bound(
+    bound: Callable[[Fraction, Interval, Fraction], Interval], sigma2: Fraction, squares: int, fails: Fraction
+) -> int:
+    """The least whole number below which a sum stays by this bound."""
+    return max(0, ceil(bound(sigma2, precision(40)(squares), fails).upper) - 1)
 
 
 @lru_cache

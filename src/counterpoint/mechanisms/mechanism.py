@@ -206,6 +206,13 @@ class Mechanism(Tagged):
             f"{type(self).__name__} states no error for a request: Laplace and Gaussian do, which add noise to numbers"
         )
 
+    def sum_error(self, ask: Ask, probability: Number, weights: Sequence[tuple[int, int]]) -> int:
+        """How far a weighted sum of values of the answer to this ask is off at most, with this probability.
+
+        `weights` are pairs: a weight, and of how many values. In steps of their grid, as `answer_error` is.
+        """
+        raise NotCovered(f"{type(self).__name__} states no error of a sum: Laplace (without a clamp) and Gaussian do")
+
 
 def priced(mechanism: Mechanism) -> Claim:
     """The claim of a mechanism that a session is asked to charge for; `InvalidParameter` if its numbers are too long.

@@ -141,6 +141,21 @@ def weighted_within(sigma2: Fraction, squares: Interval, chance: Fraction) -> In
     return min(normal, subgaussian, key=lambda bound: bound.upper)
 
 
+def rounded_sum_within(sigma2: Fraction, squares: Interval, chance: Fraction) -> Interval:
+    """An x that a weighted sum of rounded normal draws reaches, in absolute value, with at most this chance.
+
+    The squared weights add up to `squares`. A draw is a normal number x plus what rounding adds, y. The sum of c x is
+    normal. The y are independent, symmetric and at most 1/2, so P[|sum c y| >= t] <= 2 e^(-2 t^2/squares) (Hoeffding's
+    bound); a hundredth of the chance is kept for that.
+
+    >>> rounded_sum_within(Fraction(10**6), precision(20)(1), Fraction(1, 20)).upper  # of one draw: 1,960
+    Decimal('1966.2...')
+    """
+    p = squares.precision
+    rounding = (squares * p(200 / chance).log() / 2).sqrt()
+    return squares.sqrt() * p(sigma2).sqrt() * normal_quantile(chance * Fraction(99, 200)) + rounding
+
+
 def _stays_within(m: int, sigma2: Fraction, chance: Fraction) -> bool:
     if sigma2 >= _SMOOTH:
         tail = _smooth(m, sigma2)

@@ -21,7 +21,7 @@ from counterpoint.encoding import Plain, Value
 from counterpoint.errors import InvalidParameter, InvalidRequest, shown
 from counterpoint.mechanisms.mechanism import Chosen
 from counterpoint.numbers import Number as AnyNumber
-from counterpoint.numbers.exact import exact, format_number, whole
+from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import Parameter, Read, default
 from counterpoint.privacy.secret import Raw, Secret, Tally
 from counterpoint.queries.grouping import (
@@ -36,6 +36,7 @@ from counterpoint.queries.plan import EITHER_WAY, ByFound, QueryPlan, Rows, Unit
 from counterpoint.queries.ranked import RankedChoice, Scored, ScoredByCell, cut_at, ranks_by_group, spaced
 from counterpoint.queries.request import PreparedQuery, Request, Wants, on_source
 from counterpoint.queries.sensitivity import Sensitivities, rank_sensitivities, tally_sensitivities
+from counterpoint.queries.several_quantiles import Quantiles, read_share, smoothed
 from counterpoint.schema.arguments import check_texts, clamped_text, listed
 from counterpoint.schema.columns import MOST_KEYS, Column, KeyOrTuple, Number, is_readable
 from counterpoint.schema.declaration import Declaration
@@ -45,21 +46,6 @@ from counterpoint.schema.times import Date
 T = TypeVar("T")
 
 LONGEST_KEY = 10_000
-FINEST = 10**6
-"""The largest denominator of a quantile: scores are multiples of one row over this denominator."""
-
-
-def _share(q: object, what: str = "q") -> Fraction:
-    try:
-        share = exact(q, what)
-    except InvalidParameter as error:
-        raise InvalidRequest(str(error)) from None
-    if not 0 <= share <= 1 or share.denominator > FINEST:
-        raise InvalidRequest(
-            f"{what} must be between 0 and 1, with a denominator of at most {FINEST}, but "
-            f"{format_number(share)} was given"
-        )
-    return share
 
 
 def _up_to(top: int) -> Read:
@@ -188,7 +174,7 @@ class Quantile(RankedChoice, Value, frozen=True):
     """
 
     column: str
-    q: Annotated[Parameter[Fraction, AnyNumber], Read(_share)]
+    q: Annotated[Parameter[Fraction, AnyNumber], Read(read_share)]
     candidates: tuple[Fraction, ...] | None = None
     where: str | None = None
     dates: bool = False
@@ -238,7 +224,7 @@ class Quantile(RankedChoice, Value, frozen=True):
         return kind(*self._facts(declared, plan), candidates=candidates, dates=isinstance(column, Date))
 
 
-CHOICES = (Keys, Quantile)
+CHOICES = (Keys, Quantile, Quantiles)
 """Together with `REQUESTS` the whole language: exactly these classes, no subclasses."""
 
 
@@ -283,9 +269,23 @@ def quantile(
     step: AnyNumber | None = None,
     of: str | None = None,
 ) -> Request[tuple[object, ...]]: ...
+@overload
 def quantile(
     column: str,
-    q: AnyNumber,
+    q: list[Any] | tuple[Any, ...],
+    candidates: Iterable[AnyNumber | Day] | None = None,
+    where: str | None = None,
+    *,
+    by: GivenBy | None = None,
+    keys: Iterable[KeyOrTuple] | None = None,
+    low: AnyNumber | None = None,
+    high: AnyNumber | None = None,
+    step: AnyNumber | None = None,
+    of: str | None = None,
+) -> Request[tuple[object, ...]]: ...
+def quantile(
+    column: str,
+    q: AnyNumber | Iterable[AnyNumber],
     candidates: Iterable[AnyNumber | Day] | None = None,
     where: str | None = None,
     *,
@@ -298,6 +298,9 @@ def quantile(
 ) -> Request:
     """How near each of the ascending candidates is to the q-quantile of a column: the best has the largest score.
 
+    Of several quantiles, as in `quantile("age", [0.1, 0.5, 0.9])`, it is the rows between each two candidates, from
+    which all are computed: a table with an interval for each, at the price of one count.
+
     Without candidates, they are the values between the column's declared bounds: all of them, or 1,000 evenly spaced.
     The column may be an expression; `low`, `high` and `step` clamp and round it (see `sum`).
     With `by`, there is one choice for each key of one or several columns, all together at the price of one.
@@ -305,7 +308,11 @@ def quantile(
     >>> quantile("born", "0.9", ["1990-01-01", "2000-01-01"]).dates
     True
     """
-    return on_source(of, _quantile(clamped_text(column, low, high, step), q, candidates, where, by, keys))
+    text = clamped_text(column, low, high, step)
+    if isinstance(q, str) or not isinstance(q, Iterable):
+        return on_source(of, _quantile(text, q, candidates, where, by, keys))
+    among, cells = listed(candidates, "candidates"), listed(keys, "keys")
+    return on_source(of, Quantiles(text, listed(q, "q") or (), among, where, by=by, keys=cells))
 
 
 @overload
@@ -386,25 +393,13 @@ def quantile_from(ranks: Sequence[AnyNumber] | HasValues, candidates: Sequence[T
     'a'
     """
     share, values = (
-        _share(q),
+        read_share(q),
         [exact(rank, "a rank") for rank in (ranks.values() if isinstance(ranks, HasValues) else ranks)],
     )
     if not values or len(values) != len(candidates):
         raise InvalidParameter(
             f"every candidate needs one rank, but {len(values)} ranks and {len(candidates)} candidates were given"
         )
-    rising = _rising(values)
+    rising = smoothed(values)
     goal = share * rising[-1]
     return next(candidate for candidate, rank in zip(candidates, rising, strict=True) if rank >= min(goal, rising[-1]))
-
-
-def _rising(values: Sequence[Fraction]) -> list[Fraction]:
-    """The nearest ascending vector (isotonic regression): adjacent values in the wrong order are pooled."""
-    pools: list[tuple[Fraction, int]] = []
-    for value in values:
-        total, size = value, 1
-        while pools and pools[-1][0] * size > total * pools[-1][1]:
-            before, number = pools.pop()
-            total, size = total + before, size + number
-        pools.append((total, size))
-    return [total / size for total, size in pools for _ in range(size)]

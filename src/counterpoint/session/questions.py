@@ -31,6 +31,7 @@ from counterpoint.numbers.exact import positive
 from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import PreparedQuery
 from counterpoint.queries.select import divided_for
+from counterpoint.queries.several_quantiles import CumulatedQuantiles
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import answering, launchable
 from counterpoint.session.pricing import keeping, offered, price
@@ -81,8 +82,10 @@ class AnswerTerms:
         """Refuse, before anything is charged, to suppress what is no number with an error."""
         if self.suppress is None or prepared.parts((0,) * (prepared.width or 1)):
             return
-        if prepared.wants != "numbers" or not prepared.states_error:
-            raise InvalidParameter("suppress= is for numbers that state an error; leave it out for choices and keys")
+        if prepared.wants != "numbers" or not prepared.states_error or isinstance(prepared, CumulatedQuantiles):
+            raise InvalidParameter(
+                "suppress= is for numbers that state an error; leave it out for quantiles, choices and keys"
+            )
 
     def reason(self, fits: tuple[Fit, ...]) -> Reason:
         """Why one of these mechanisms is launched."""

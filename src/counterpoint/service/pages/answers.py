@@ -133,11 +133,13 @@ def _error_bars(provenance: Provenance) -> Sequence[ErrorBar]:
 
 def _cell(cell: ErrorBar, cells: Sequence[ErrorBar]) -> AnswerCell:
     error = "" if cell.error is None else f"± {written(cell.error)}"
+    if cell.interval is not None:
+        error = f"{written(cell.interval[0])} to {written(cell.interval[1])}"
     return AnswerCell(cell.key, written(cell.value), error, cell.note, _drawn(cell, cells))
 
 
 def _drawn(cell: ErrorBar, cells: Sequence[ErrorBar]) -> Markup | str:
-    if cell.value is None or cell.error is None:
+    if cell.value is None or (cell.error is None and cell.interval is None):
         return ""
     ends = [end for one in cells for end in one.ends]
     low, high = min(0.0, *ends), max(0.0, *ends)
@@ -153,7 +155,7 @@ def _drawn(cell: ErrorBar, cells: Sequence[ErrorBar]) -> Markup | str:
             element("circle", class_="mid", cx=value, cy=8, r=3.5),
             class_="whisker",
             role="img",
-            aria_label=f"{written(cell.value)} within {written(cell.error)}",
+            aria_label=f"{written(cell.value)}, between {written(cell.ends[0])} and {written(cell.ends[1])}",
         )
     )
 
