@@ -237,7 +237,7 @@ class Laplace(Additive, Value, frozen=True):
         """
         if self.clamp is not None:
             return super().sum_error(ask, probability, weights)
-        scale = self._scale(ask.sensitivity)
+        scale = _ratio(self.asks * ask.sensitivity, self.epsilon)
         terms = ((scale, Fraction(weight), count) for weight, count in weights)
         return sum_within(terms, may_fail(probability), Fraction(1))
 
