@@ -768,7 +768,7 @@ class RecordReplay:
         """
         if entry.kind == "ask":
             return entry.path, self.costs[entry.path], self.kept[entry.path]
-        launch = self.waiting[entry.request][1] if entry.kind == "question" else None
+        launch = self.waiting[entry.request][1] if entry.kind in ("question", "charge") else None
         if launch is None:
             raise DoesNotHold("the receipt's question is not the one on record")
         return launch.path, launch.cost, launch.sees

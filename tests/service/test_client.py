@@ -237,6 +237,22 @@ def test_a_delegated_session_has_a_budget_of_its_own(session):
     assert [one.loss for one in session.given] == [cp.PureDP("0.5")] and session.handles == ()
 
 
+def test_a_release_is_reserved_and_settled_as_in_a_local_session(place):
+    session = place.session("people")
+    reserved = session.reserve(cp.PureDP("0.5"), "a model", unit="a person", id="model")
+    assert (reserved.loss, session.loss) == (cp.PureDP("0.5"), cp.PureDP("0.5"))
+    again = session.reserve(cp.PureDP("0.5"), "a model", unit="a person", id="model")
+    first, second = reserved.settle(cp.PureDP("0.125")), again.settle(cp.PureDP("0.125"))
+    assert first.path == second.path and session.loss == cp.PureDP("0.125")
+    with pytest.raises(cp.errors.CounterpointError):
+        reserved.settle(cp.PureDP("0.0625"))
+    assert session.loss == cp.PureDP("0.125")
+    session.charge(cp.PureDP("0.25"), "another", unit="a person", id="other")
+    left = session.remaining.epsilon
+    assert session.would_admit(cp.PureDP(left)) == 1 and session.would_admit(cp.PureDP(left * 2)) == 0
+    assert [one.kind for one in session.history].count("charge") == 2
+
+
 def test_a_session_on_a_sample_is_charged_less_than_its_budget(place):
     session = place.session("folks")
     tenth = session.delegate(cp.PureDP(3), sampled="0.1")

@@ -293,6 +293,9 @@ def test_what_is_in_the_table_is_not_allowed(place, entry):
         "epsilon_for",
         "plot",
         "record",
+        "charge",
+        "reserve",
+        "would_admit",
     ],
 )
 def test_served_calls_have_the_parameters_of_local_ones(name):

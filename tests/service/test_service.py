@@ -354,6 +354,8 @@ def test_a_custodian_charges_the_data_set_and_an_analyst_a_grant_of_their_own(ca
     assert call("ann", "GET", f"/v1/sessions/{session}").json()["loss"]["text"] == "PureDP(0.25)"
     lines = call("ann", "GET", f"/v1/sessions/{session}/history").json()["facts"]
     assert [(line["kind"], line["who"]) for line in lines] == [("charge", "ann")] and "a model" in lines[0]["what"]
+    receipt = call("ann", "GET", f"/v1/sessions/{session}/receipts?id=model")
+    assert receipt.status_code == 200 and "a model" in receipt.json()["receipt"]["receipt"]
     assert "declared by ann, not derived" in call("ann", "GET", f"/v1/sessions/{session}/certificate").text
     whole = {**body, "loss": [{"loss": {"measure": "PureDP", "epsilon": 0.1}, "times": 3}], "delta": 1e-9}
     assert call("carol", "POST", "/v1/sessions/people/charges", whole, id="whole").status_code == 422, "not covered"

@@ -228,3 +228,21 @@ def test_a_charge_after_a_refresh_is_of_the_version_of_its_time(tmp_path):
         assert run.data_version == 2 and here.loss == cp.PureDP("1.25")
         here._engine.ledger.verify()
         checker.check(iter(here.record()))
+
+
+def test_a_charge_has_a_receipt_that_says_what_was_declared_and_the_checker_agrees(tmp_path):
+    place = Place("sqlite", tmp_path)
+    with place.session(cp.PureDP(2)) as here:
+        here.acting_as("carol").charge(cp.PureDP("0.25"), **RUN)
+    with place.reopened() as here:
+        signed, disclosed = here.acting_as("carol").receipt("run 17")
+        said = checker._read(signed.receipt, "it")
+        assert (said["who"], said["path"], disclosed.answer) == ("carol", [0], "[0]")
+        assert "DP-SGD run 17" in said["what"] and "1/4" in said["cost"]
+        record, signer = here.record(), here._engine.ledger._signer
+    assert "1 receipt" in checker.check(iter(record), [signed._asdict()], signer.public)
+    cheaper = signed.receipt.replace("1/4", "1/8")
+    assert cheaper != signed.receipt
+    forged = {"receipt": cheaper, "signature": signer.signature(cheaper)}
+    with pytest.raises(checker.DoesNotHold, match="price"):
+        checker.check(iter(record), [forged], signer.public)

@@ -146,9 +146,7 @@ NOT_SERVED = {
     "Session.page_of_certificate": "read certificate(), which fetches every page",
     "Session.page_of_children": "read handles and given, which fetch every page",
     "Session.refresh": "say service.refresh(data_set), which reads the configured rows anew",
-    "Session.reserve": "charge what a release costs before it is made; a reservation is settled in a local session",
     "Session.rehearse": "rehearse on made-up rows of the same declaration, in a local session",
-    "Session.would_admit": "say would_cost(mechanism), which says whether one more fits",
 }
 """What is `NotAllowed` over a connection, and what to do instead."""
 ARGUMENTS = {

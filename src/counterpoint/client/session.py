@@ -211,14 +211,24 @@ class RemoteSession(Remote):
         self, loss: Losses, what: str, *, unit: str, id: str, delta: Number | None = None
     ) -> Calls[RemoteHandle]:
         """Charge a release that was made with another tool; its loss is declared, not derived."""
-        body = {
-            "loss": codec.encode_losses(loss),
-            "what": what,
-            "unit": unit,
-            "delta": _number(delta, "delta"),
-        }
+        body = _charge(loss, what, unit, delta)
         response = yield Call("POST", f"{self._url}/charges", body, codec.request_id(id))
         return RemoteHandle(self._service, response)
+
+    @served
+    def reserve(
+        self, loss: Losses, what: str, *, unit: str, id: str, delta: Number | None = None
+    ) -> "Calls[RemoteReservation]":
+        """Set a loss aside for a release that is still to be made; `settle` it with what it really cost."""
+        body = _charge(loss, what, unit, delta)
+        response = yield Call("POST", f"{self._url}/reservations", body, codec.request_id(id))
+        return RemoteReservation(self._service, self._url, body, response)
+
+    @served
+    def would_admit(self, loss: Loss) -> Calls[int]:
+        """How many launches of this loss the budget admits, one after another; nothing happens."""
+        response = yield Call("POST", f"{self._url}/admissions", {"loss": codec.encode_loss(loss)})
+        return int(response["admits"])
 
     @served
     def partition(
@@ -377,6 +387,32 @@ class RemoteSession(Remote):
 
     def __repr__(self) -> str:
         return f"RemoteSession({self.id!r})"
+
+
+class RemoteReservation(Remote):
+    """What was set aside for a release that is still to be made; `settle` charges what it cost, once."""
+
+    def __init__(self, service: Runner, url: str, body: dict[str, Any], response: dict[str, Any]) -> None:
+        self._service, self._url, self._body, self._id = service, url, body, response["id"]
+        self.loss = read_loss(response["reserved"])
+
+    @served
+    def settle(self, loss: Losses, *, delta: Number | None = None) -> Calls[RemoteHandle]:
+        """Charge what the release cost, at most what was set aside, and return the rest where a theorem allows it."""
+        body = {"reserved": self._body, "loss": codec.encode_losses(loss), "delta": _number(delta, "delta")}
+        response = yield Call("POST", f"{self._url}/settlements", body, codec.request_id(self._id))
+        return RemoteHandle(self._service, response)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        not_served("Reservation", name)
+
+    def __repr__(self) -> str:
+        return f"RemoteReservation({self.loss!r})"
+
+
+def _charge(loss: Losses, what: str, unit: str, delta: Number | None) -> dict[str, Any]:
+    """The body of a charge or a reservation."""
+    return {"loss": codec.encode_losses(loss), "what": what, "unit": unit, "delta": _number(delta, "delta")}
 
 
 class RemotePartition(Remote):

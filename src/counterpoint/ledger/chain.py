@@ -39,7 +39,9 @@ INTENTS = (
 VERSIONS = ("open", "version")
 """What says how the data were declared: the first version, and each later one."""
 ANSWERED = ("ask", "question")
-"""What an analyst gets an answer to, computed from the data, with a receipt."""
+"""What an analyst gets an answer to, computed from the data."""
+RECEIPTED = (*ANSWERED, "charge")
+"""What has a receipt: an answer, or that a release made elsewhere was charged."""
 REFUSALS = ("refusal", "denial")
 ENDINGS = ("recovery", "retirement")
 """Acts of a custodian after which nothing more is answered."""
@@ -181,8 +183,10 @@ class Grounds(NamedTuple):
     def signed(self, genesis: bytes, session: str, signer: "Signer", key: bytes) -> "tuple[Signed, Disclosure]":
         """The receipt, signed, and what opens the answer in it; `key` is that of commitments."""
         asked, disclosed = read_entry(self.entry), disclosure(key, self.request, encode(self.answer))
-        if asked.kind not in ANSWERED:
-            raise NeverAnswered(f"a receipt is for an answer, and this id is that of a {asked.kind}, which has none")
+        if asked.kind not in RECEIPTED:
+            raise NeverAnswered(
+                f"a receipt is for an answer or a charge, and this id is that of a {asked.kind}, which has none"
+            )
         receipt = Receipt(
             ledger=genesis.hex(),
             session=session,

@@ -162,6 +162,20 @@ class ChargeBody(Body, frozen=True, kw_only=True):
     delta: int | float | str | None = None
 
 
+class SettlementBody(Body, frozen=True, kw_only=True):
+    """What a reserved release cost, and what was reserved, as it was said then."""
+
+    reserved: ChargeBody
+    loss: Json | list[Json]
+    delta: int | float | str | None = None
+
+
+class LossBody(Body, frozen=True, kw_only=True):
+    """A loss."""
+
+    loss: Json
+
+
 class PartitionBody(Body, frozen=True, kw_only=True):
     """Parts of the data by a column, each within a budget."""
 

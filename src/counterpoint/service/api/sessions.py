@@ -18,11 +18,13 @@ from counterpoint.service.api.inputs import (
     Json,
     LaunchBody,
     Limit,
+    LossBody,
     PartBody,
     PartitionBody,
     QuestionBody,
     QuoteBody,
     RequestId,
+    SettlementBody,
     SQLBody,
     TermsBody,
     TheRegistry,
@@ -34,6 +36,7 @@ from counterpoint.service.identity import Principal, Role
 from counterpoint.service.limits import FREE
 from counterpoint.service.registry import Registry
 from counterpoint.service.views import given_json, handle_json, partition_json, placed_json, session_json
+from counterpoint.session.charges import Reservation
 from counterpoint.session.handle import Handle
 from counterpoint.session.questions import presented, release, terms
 from counterpoint.session.session import Session
@@ -177,6 +180,53 @@ def charge(
     return handle_json(name, found.charge(losses, data.what, unit=data.unit, delta=data.delta, id=request_id))
 
 
+@post(
+    "/{session:str}/reservations",
+    summary="Reserve for a release made elsewhere",
+    guards=[for_roles(*WORKERS)],
+    sync_to_thread=True,
+)
+def reserve(
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[ChargeBody], request_id: RequestId
+) -> Json:
+    """Charge at once what a release costs at most. It is settled under the same `Idempotency-Key`."""
+    found = _work(registry, who, session)[1]
+    return {"reserved": loss_json(_reserved(found, data, request_id).loss), "id": request_id}
+
+
+@post(
+    "/{session:str}/settlements",
+    summary="Settle a reservation",
+    guards=[for_roles(*WORKERS)],
+    sync_to_thread=True,
+)
+def settle(
+    registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[SettlementBody], request_id: RequestId
+) -> Json:
+    """Charge what the release cost, and return the rest where a theorem allows it; under the key of the reservation."""
+    name, found = _work(registry, who, session)
+    reservation = _reserved(found, data.reserved, request_id)
+    return handle_json(name, reservation.settle(decode_losses(data.loss), delta=data.delta))
+
+
+def _reserved(found: Session, data: ChargeBody, id: str) -> Reservation:
+    """The reservation with this id, which is made if there is none."""
+    return found.reserve(decode_losses(data.loss), data.what, unit=data.unit, delta=data.delta, id=id)
+
+
+@post(
+    "/{session:str}/admissions",
+    summary="How many more launches fit",
+    guards=[for_roles(*WORKERS)],
+    status_code=200,
+    sync_to_thread=True,
+    opt=FREE,
+)
+def would_admit(registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[LossBody]) -> Json:
+    """How many launches of this loss the budget admits, one after another; nothing happens."""
+    return {"admits": _work(registry, who, session)[1].would_admit(decode_loss(data.loss))}
+
+
 @post("/{session:str}/partitions", summary="Partition the data", guards=[for_roles(*WORKERS)], sync_to_thread=True)
 def partition(
     registry: TheRegistry, who: Caller, session: InPath, data: JSONBody[PartitionBody], request_id: RequestId
@@ -258,6 +308,9 @@ SESSION_ROUTES = Router(
         quote,
         delegate,
         charge,
+        reserve,
+        settle,
+        would_admit,
         partition,
         part,
     ],
