@@ -25,7 +25,7 @@ from msgspec.structs import astuple
 from counterpoint.errors import CounterpointError, InvalidParameter, SecretLeak
 from counterpoint.lazy import load
 from counterpoint.numbers import Exact, format_number
-from counterpoint.numbers.exact import must_be_storable, read_stored
+from counterpoint.numbers.exact import read_stored, stored
 from counterpoint.numbers.parameters import read_before_checks
 
 T = TypeVar("T")
@@ -243,8 +243,7 @@ _HARMLESS = frozenset((int, str, bool, type(None), Fraction, Exact))
 
 def _write(value: object) -> object:
     if isinstance(value, Fraction):
-        must_be_storable(value)
-        return plain_number(value)
+        return stored(value)
     if hasattr(value, "__sealed__"):
         raise SecretLeak("a secret would have been written in the open")
     raise InvalidParameter(f"a {type(value).__name__} is not plain data")

@@ -23,46 +23,6 @@ _WIPE_ON_FORK = 18
 _NO_ADVICE = 2**16
 
 
-class _Page:
-    """A mark on a page that the kernel clears in every child."""
-
-    def __init__(self) -> None:
-        """Raises `OSError` or the like where the kernel does not clear pages, or accepts any advice and ignores it."""
-        self._page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._page.madvise(_WIPE_ON_FORK)
-        try:
-            self._page.madvise(_NO_ADVICE)
-        except OSError:
-            return
-        raise OSError("this kernel accepts any advice, so that accepting ours proves nothing")
-
-    def leave(self) -> None:
-        self._page[0] = 1
-
-    def is_ours(self) -> bool:
-        return self._page[0] == 1
-
-
-class _Number:
-    """The process id. Ids come again after many forks; those that Python makes are noticed by `register_at_fork`."""
-
-    def __init__(self) -> None:
-        self._number = 0
-
-    def leave(self) -> None:
-        self._number = os.getpid()
-
-    def is_ours(self) -> bool:
-        return os.getpid() == self._number
-
-
-def _marked() -> _Page | _Number:
-    try:
-        return _Page()
-    except (OSError, ValueError, AttributeError):  # another system, or an old kernel
-        return _Number()
-
-
 class Process:
     """One process; `turn` is a lock of its own, which no thread of a parent can be holding."""
 
@@ -72,24 +32,54 @@ class Process:
         self.turn = threading.Lock()
 
 
-class _Current:
-    """The current process: a new object as soon as the mark is gone."""
+class _ByPage:
+    """The current process: a new object as soon as a mark is gone from a page that the kernel clears in every child."""
 
-    def __init__(self, mark: _Page | _Number) -> None:
-        self._mark = mark
-        self.enter()
+    def __init__(self) -> None:
+        """Raises `OSError` or the like where the kernel does not clear pages, or accepts any advice and ignores it."""
+        self._page = mmap.mmap(-1, mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._page.madvise(_WIPE_ON_FORK)
+        try:
+            self._page.madvise(_NO_ADVICE)
+        except OSError:
+            self.enter()
+        else:
+            raise OSError("this kernel accepts any advice, so that accepting ours proves nothing")
 
     def enter(self) -> None:
         self._process = Process()
-        self._mark.leave()
+        self._page[0] = 1
 
     def process(self) -> Process:
-        if not self._mark.is_ours():
+        if self._page[0] != 1:
             self.enter()
         return self._process
 
 
-_current = _Current(_marked())
+class _ByNumber:
+    """The same by the process id. Ids come again after many forks; `register_at_fork` notices those of Python."""
+
+    def __init__(self) -> None:
+        self.enter()
+
+    def enter(self) -> None:
+        self._process = Process()
+        self._number = os.getpid()
+
+    def process(self) -> Process:
+        if os.getpid() != self._number:
+            self.enter()
+        return self._process
+
+
+def _marked() -> _ByPage | _ByNumber:
+    try:
+        return _ByPage()
+    except (OSError, ValueError, AttributeError):  # another system, or an old kernel
+        return _ByNumber()
+
+
+_current = _marked()
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is nothing to notice
     os.register_at_fork(after_in_child=_current.enter)
 

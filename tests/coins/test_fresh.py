@@ -22,8 +22,8 @@ def test_all_of_what_the_system_gave_is_used_and_none_of_it_twice(monkeypatch):
         given.append(bytes([len(given)]) * count)
         return given[-1]
 
-    monkeypatch.setattr(module, "_pool", module._Pool())
     monkeypatch.setattr(module.os, "urandom", system)
+    fresh = module._Pool().fresh
     taken = [fresh(MOST) for _ in range(3 * module._TOGETHER)]
     assert sorted(taken) == sorted(part[:MOST] for part in given for _ in range(module._TOGETHER)) and len(given) == 3
 

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from counterpoint import process
-from counterpoint.process import _Current, _Number, _Page, current_process
+from counterpoint.process import _ByNumber, _ByPage, current_process
 
 FORKS = {"by Python": os.fork, "by itself": ctypes.PyDLL(None).fork} if hasattr(os, "fork") else {}
 
@@ -22,12 +22,12 @@ def in_child(home, fork):
     return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 
 
-@pytest.mark.parametrize("mark", [_Page, _Number])
+@pytest.mark.parametrize("current", [_ByPage, _ByNumber])
 @pytest.mark.parametrize("who", FORKS)
-def test_a_child_is_another_process(mark, who):
-    if mark is _Page and not sys.platform.startswith("linux"):
+def test_a_child_is_another_process(current, who):
+    if current is _ByPage and not sys.platform.startswith("linux"):
         pytest.skip("only Linux empties a page in a child")
-    home = _Current(mark())
+    home = current()
     before = home.process()
     assert in_child(home, FORKS[who]) == 0
     assert home.process() is before
@@ -35,7 +35,7 @@ def test_a_child_is_another_process(mark, who):
 
 @pytest.mark.skipif(not FORKS, reason="there is no fork on this system")
 def test_a_grandchild_is_another_process_than_both():
-    home, before = _Current(process._marked()), current_process()
+    home, before = process._marked(), current_process()
     child = os.fork()
     if not child:
         at_child = home.process()
@@ -51,9 +51,9 @@ def test_where_any_advice_is_taken_none_is_relied_on(monkeypatch):
             return None
 
     monkeypatch.setattr(process.mmap, "mmap", Obliging)
-    assert isinstance(process._marked(), _Number)
+    assert isinstance(process._marked(), _ByNumber)
 
 
 def test_where_the_kernel_does_not_know_the_advice_the_number_is_used(monkeypatch):
     monkeypatch.setattr(process, "_WIPE_ON_FORK", process._NO_ADVICE)
-    assert isinstance(process._marked(), _Number)
+    assert isinstance(process._marked(), _ByNumber)

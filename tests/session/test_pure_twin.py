@@ -23,6 +23,7 @@ from counterpoint.ledger.commands import AskCommand
 from counterpoint.ledger.ledger import Intent, MemoryLedger
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, ToChild, Update
+from counterpoint.privacy.secret import Secret
 from counterpoint.session.fit import launchable
 from counterpoint.session.step import StepCoins
 
@@ -109,7 +110,8 @@ class Run:
         """The message holds the value that the test knows, not what the source made of the request."""
         prepared = None if request is None else handle._source.prepare(request)
         public = handle.mechanism.public_part(None if prepared is None else prepared.grid, **options)
-        message = AskCommand(handle.path, prepared, public, 0).message(value)
+        message = AskCommand(handle.path, prepared, public, 0).message
+        message = message if value is None else message.carrying(Secret(value))
         return self.send(handle.path, message, lambda: handle.ask(request, **options))
 
     def replayed(self, pure):

@@ -32,8 +32,6 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NoReturn, TypeAlias
 
-from msgspec.structs import replace
-
 from counterpoint.client import codec
 from counterpoint.client.calls import Call, Calls, Reaction, Remote, Runner, not_served, served
 from counterpoint.coins.coins import Coins
@@ -211,7 +209,7 @@ class PostprocessedHandle(RemoteHandle):
         asked = None if request is None else codec.encode_request(request)
         prepared = None if asked is None else (yield from self._prepared(asked))
         public = public_part(self.mechanism, prepared, options)
-        message = Ask(public) if prepared is None else replace(prepared.message(), public=public)
+        message = Ask(public) if prepared is None else prepared.message(public)
         if not self.mechanism.accepts(message):
             raise InvalidRequest(explained(self.mechanism, public, prepared) or "this ask is not accepted")
         own = codec.request_id(id)

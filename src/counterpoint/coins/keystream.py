@@ -144,22 +144,21 @@ class _Pool:
     def __init__(self) -> None:
         self._fetched: tuple[Process, list[bytes]] = (current_process(), [])
 
-    def take(self) -> bytes:
+    def fresh(self, count: int) -> bytes:
+        """`count` bytes, at most `MOST`, that are handed out to no other caller."""
+        assert count <= MOST
         while True:
             owner, chunks = self._fetched
             if owner is current_process():
                 try:
-                    return chunks.pop()  # one step of the interpreter, so that no two threads get the same chunk
+                    return chunks.pop()[
+                        :count
+                    ]  # one step of the interpreter, so that no two threads get the same chunk
                 except IndexError:  # that was the last
                     pass
             octets = os.urandom(MOST * _TOGETHER)
             self._fetched = current_process(), [octets[start : start + MOST] for start in range(0, len(octets), MOST)]
 
 
-_pool = _Pool()
-
-
-def fresh(count: int) -> bytes:
-    """`count` bytes, at most `MOST`, that are handed out to no other caller."""
-    assert count <= MOST
-    return _pool.take()[:count]
+fresh = _Pool().fresh
+"""Bytes for an id, a nonce or a seed, from the pool of this process."""

@@ -205,6 +205,7 @@ class EmbeddedEngine:
         self._with_cursor(run)
 
     def _with_cursor(self, work: "Callable[[DuckDBPyConnection], _T]") -> _T:
+        """What some work comes to on a cursor of its own, in turn."""
         with self._turn, self._cursor() as cursor:
             return self._attempt(lambda: work(cursor))
 

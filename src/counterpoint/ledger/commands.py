@@ -39,7 +39,6 @@ from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced, 
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
-from counterpoint.privacy.secret import Secret
 from counterpoint.queries.request import PreparedQuery
 from counterpoint.schema.versions import DeclaredData
 from counterpoint.sources.streams.items import Subscription, read_subscription
@@ -358,17 +357,14 @@ class QuestionCommand(Command, frozen=True):
         """The mechanism, and the options that the request has for it; then the version and the text, if they are not
         the first and none.
         """
-        assert self.fit.message is not None
         more = (self.sees, self.typed) if self.typed else () if self.sees == 1 else (self.sees,)
-        return encode((self.fit.mechanism, self.fit.message.public, *more))
+        return encode((self.fit.mechanism, self.message.public, *more))
 
     @property
     def what(self) -> str:
         """The request as it was typed, or as it is on record, and the mechanism with its price."""
-        assert self.fit.message is not None
-        parts = (part for part in (self.prepared.request, self.fit.message.public) if part is not None)
-        asked = self.typed or ", ".join(map(repr, parts))
-        return f"{asked} by {self.fit.mechanism!r} at {self.fit.claim.loss!r}"
+        fit, asked = self.fit, self.typed or _asked(self.prepared, self.message.public)
+        return f"{asked} by {fit.mechanism!r} at {fit.claim.loss!r}"
 
     @property
     def cost(self) -> str:
@@ -390,10 +386,11 @@ class QuestionCommand(Command, frozen=True):
         """The answer is computed from the data."""
         return True
 
-    def message(self, private: Secret | None) -> Ask:
-        """The ask that the mechanism receives."""
-        assert self.fit.message is not None
-        return message_of(self.prepared, self.fit.message.public, private)
+    @property
+    def message(self) -> Ask:
+        """The ask that the mechanism receives, but for what is private."""
+        assert self.chosen is not None and self.chosen.message is not None
+        return self.chosen.message
 
     def decide(self, read: Read) -> "QuestionCommand":
         """The question with its cheapest candidate."""
@@ -451,6 +448,8 @@ class AskCommand(Command, frozen=True):
     """Whether the mechanism follows what arrives, if that was decided already; it is no part of the request's body."""
     replaced: bool = False
     """Whether the rows of its version are gone, and nothing new is answered; it is no part of the request's body."""
+    checked: Ask | None = None
+    """The message, made once, as `plan` checks it and the step sends it; it is no part of the request's body."""
 
     @property
     def kind(self) -> str:
@@ -464,12 +463,16 @@ class AskCommand(Command, frozen=True):
     @property
     def what(self) -> str:
         """The question, and the mechanism's own options as it understood them."""
-        request = None if self.prepared is None else self.prepared.request
-        return ", ".join([repr(part) for part in (request, self.public) if part is not None])
+        return _asked(self.prepared, self.public)
 
-    def message(self, private: Secret | None) -> Ask:
-        """The ask that the mechanism receives; the private part may be blank, for what is decided by public facts."""
-        return message_of(self.prepared, self.public, private)
+    @property
+    def message(self) -> Ask:
+        """The ask that the mechanism receives, but for what is private: all is decided by its public facts."""
+        return message_of(self.prepared, self.public) if self.checked is None else self.checked
+
+    def decide(self, read: Read) -> "AskCommand":
+        """The command with its message."""
+        return replace(self, checked=self.message)
 
     @property
     def reads_data(self) -> bool:
@@ -490,7 +493,7 @@ class AskCommand(Command, frozen=True):
             raise Halted("this session is sequential, and another mechanism has been launched since")
         must_be_short(self.public, "an option")
         with stepping:
-            ready(row.mechanism, row.state, self.message(None if self.prepared is None else self.prepared.blank()))
+            ready(row.mechanism, row.state, self.message)
         if self.replaced:
             raise rows_replaced(row.sees)
         return Admission(self.at, row.version, _later(self.pin, row.cursor), row)
@@ -504,19 +507,17 @@ def rows_replaced(version: int) -> DataReplaced:
     )
 
 
-def message_of(prepared: PreparedQuery | None, public: Plain, private: Secret | None) -> Ask:
-    """The ask of a request with this public and this private part; without a request, of the public part alone."""
+def message_of(prepared: PreparedQuery | None, public: Plain) -> Ask:
+    """The ask of a request with this public part, but for what is private; without a request, the public part alone."""
     if prepared is None:
         return _BARE if public is None else Ask(public)
-    return Ask(
-        public,
-        private,
-        prepared.sensitivity,
-        prepared.squared,
-        each=prepared.each,
-        one_way=prepared.one_way,
-        cells=prepared.cells,
-    )
+    return prepared.message(public)
+
+
+def _asked(prepared: PreparedQuery | None, public: Plain) -> str:
+    """What an ask or a question says in the history: the request, and the mechanism's own options."""
+    request = None if prepared is None else prepared.request
+    return ", ".join([repr(part) for part in (request, public) if part is not None])
 
 
 class CloseCommand(Command, frozen=True):
@@ -678,7 +679,7 @@ def read_command(body: bytes, pin: int | str = 0) -> Command:
         path, prepared, terms, data = rest
         mechanism, public, *more = _parts(choice)
         assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
-        chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public, prepared.blank()))
+        chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public))
         sees, typed = _version(*more[:1]), _text(*more[1:])
         return QuestionCommand(
             as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen, sees=sees, typed=typed

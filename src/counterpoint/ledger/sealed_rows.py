@@ -19,7 +19,7 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from counterpoint.encoding import Plain, Tagged, Value, decode, encode_checked
+from counterpoint.encoding import Plain, Tagged, Value, decode, encode, encode_checked, must_read_back
 from counterpoint.errors import LedgerTampered, Unsealable
 from counterpoint.ledger.chain import INTENTS, Entry, Head, link, read_entry
 from counterpoint.ledger.sealing import DataKeys, padded
@@ -55,7 +55,8 @@ def stored_row(
     if last is not None and _framed_alike(last[1], row):
         data = last[0].public
     else:
-        data = encode_checked(PublicRow(row.mechanism, row.cursor, row.by, row.of, row.sees), PublicRow)
+        data = encode(PublicRow(row.mechanism, row.cursor, row.by, row.of, row.sees))
+        _must_read_back(data)
     if row.state is None:
         return StoredRow(path_text(path), row.version, data, None, None)
     if isinstance(row.state, SessionState):
@@ -64,6 +65,12 @@ def stored_row(
         public = encode_checked(node, SessionState)
         return StoredRow(path_text(path), row.version, data, public, sealed, budget_used(row.mechanism, node))
     return StoredRow(path_text(path), row.version, data, None, _sealed(row.state, State, path, row.version, keys))
+
+
+@lru_cache(maxsize=256)
+def _must_read_back(public: bytes) -> None:
+    """Remembered, since many questions launch the same mechanism."""
+    must_read_back(public, PublicRow)
 
 
 def _sealed(secret: State | Sample, kind: type, path: Path, version: int, keys: DataKeys) -> bytes:

@@ -98,12 +98,13 @@ class Sealer:
 class SealedTransaction:
     """The records of one session in one transaction."""
 
-    __slots__ = ("_sealer", "changes", "grounds")
+    __slots__ = ("_rows", "_sealer", "changes", "grounds")
 
     def __init__(self, changes: ChangeSet, sealer: Sealer) -> None:
         self.changes = changes
         self.grounds: list[Grounds] = []
         self._sealer = sealer
+        self._rows: dict[Path, LaunchRecord | None] = {}
 
     def now(self) -> int:
         """The time, but never before that of the last entry, whichever process wrote it."""
@@ -127,10 +128,17 @@ class SealedTransaction:
 
     def row(self, path: Path) -> LaunchRecord | None:
         """The row at a path, with its state; it must be the one that the chain left."""
-        stored = self.changes.row(path)
-        if path_text(path) not in self.changes.rows:
-            self._sealer.ids.must_be_as_left(self.changes, path, stored)
-        return None if stored is None else self._sealer.rows.read(stored, self._sealer.keys)
+        if path not in self._rows:
+            stored = self.changes.row(path)
+            if path_text(path) not in self.changes.rows:
+                self._sealer.ids.must_be_as_left(self.changes, path, stored)
+            self._rows[path] = None if stored is None else self._sealer.rows.read(stored, self._sealer.keys)
+        return self._rows[path]
+
+    def _put_row(self, path: Path, stored: StoredRow, row: LaunchRecord) -> None:
+        self.changes.put_row(stored)
+        self._sealer.rows.keep(stored, row)
+        self._rows[path] = row
 
     def version(self, path: Path) -> int | None:
         """How often the row at a path has stepped."""
@@ -148,8 +156,7 @@ class SealedTransaction:
         if plan.charged is not None:
             charged = stored_row(fact.path, plan.charged, sealer.keys, sealer.rows.last(fact.path))
             version, state = charged.version, charged.fingerprint
-            changes.put_row(charged)
-            sealer.rows.keep(charged, plan.charged)
+            self._put_row(fact.path, charged, plan.charged)
         changes.put_request(asked)
         changes.append(
             fact.kind,
@@ -206,8 +213,7 @@ class SealedTransaction:
         )
         if intent.line and len(answer) <= _LARGEST and outcome.reads_data:
             self.grounds.append(_grounds(request, intent.line, stored, outcome.answer, self.changes.head))
-        self.changes.put_row(stored)
-        self._sealer.rows.keep(stored, outcome.row)
+        self._put_row(intent.path, stored, outcome.row)
         self.changes.put_request(request)
         self.changes.settled = True
 

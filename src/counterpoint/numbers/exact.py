@@ -153,10 +153,16 @@ def _too_long(what: str) -> str:
     )
 
 
-def must_be_storable(value: Fraction) -> None:
-    """`InvalidParameter` if a rational is longer than `read_stored` reads back."""
-    if max(value.numerator.bit_length(), value.denominator.bit_length()) > _STORED_BITS:
+def stored(value: Fraction) -> str:
+    """A rational as it is stored, `n/d`; `InvalidParameter` if it is longer than `read_stored` reads back.
+
+    >>> stored(Fraction(1, 10))
+    '1/10'
+    """
+    above, below = value.numerator, value.denominator
+    if max(above.bit_length(), below.bit_length()) > _STORED_BITS:
         raise InvalidParameter(f"a rational of more than {STORED_DIGITS} digits cannot be stored")
+    return f"{above}/{below}"
 
 
 def read_stored(text: object) -> Exact:
@@ -234,7 +240,7 @@ def positive_scale(value: object, what: str) -> Exact:
     """
     if not isinstance(value, Fraction) or value.denominator <= LARGEST >= value.numerator or value <= 0:
         return positive(value, what)
-    must_be_storable(value)
+    stored(value)  # which refuses what is too long
     return _as_exact(value)
 
 

@@ -84,9 +84,15 @@ else:
 
 @dataclass(frozen=True)
 class Read:
-    """Marks a kind of parameter with its reader."""
+    """Marks a kind of parameter with its reader.
+
+    Values of exactly the type `held`, from `least` to `LARGEST`, are what the reader would return, and are left as they
+    are: most come from our own code, and every ask and launch has several.
+    """
 
     reader: Reader
+    held: type[Any] | None = None
+    least: int = 0
 
 
 def default(value: object) -> Any:
@@ -99,11 +105,11 @@ def _at_least_zero(value: object, what: str) -> Fraction:
 
 
 def _positive_int(value: object, what: str) -> int:
-    return value if type(value) is int and 0 < value <= LARGEST else whole(value, 1, what)
+    return whole(value, 1, what)
 
 
 def _non_negative_int(value: object, what: str) -> int:
-    return value if type(value) is int and 0 <= value <= LARGEST else whole(value, 0, what)
+    return whole(value, 0, what)
 
 
 def _flag(value: object, what: str) -> bool:
@@ -130,20 +136,20 @@ OrderOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(above_on
 """An order, or None."""
 ProbabilityOrNone = Annotated[Parameter[Fraction | None, Number | None], Read(probability)]
 """A number from 0 to 1, or None."""
-PositiveInt = Annotated[int, Read(_positive_int)]
+PositiveInt = Annotated[int, Read(_positive_int, int, 1)]
 """A whole number from 1 on."""
-NonNegativeInt = Annotated[int, Read(_non_negative_int)]
+NonNegativeInt = Annotated[int, Read(_non_negative_int, int, 0)]
 """A whole number from 0 on."""
-Flag = Annotated[bool, Read(_flag)]
+Flag = Annotated[bool, Read(_flag, bool)]
 """True or False."""
 
 
 class _Reading(NamedTuple):
-    """How one field is read: its name, what messages call it, by which reader, and whether None is left as it is."""
+    """How one field is read: its name, what messages call it, of which kind, and whether None is left as it is."""
 
     name: str
     what: str
-    reader: Reader
+    kind: Read
     optional: bool
 
 
@@ -159,16 +165,16 @@ def read_before_checks(struct: type) -> None:
 def _post_init(readings: tuple[_Reading, ...], check: Callable[[Any], None] | None) -> Callable[[Any], None]:
     """A `__post_init__` that reads the parameters, and then checks."""
     # plain tuples are unpacked faster than named ones, and every launch comes this way
-    steps = tuple((reading.name, reading.what, reading.reader, reading.optional) for reading in readings)
+    steps = tuple((name, what, kind.reader, kind.held, kind.least, optional) for name, what, kind, optional in readings)
 
     def read_and_check(struct: Any) -> None:
-        for name, what, reader, optional in steps:
+        for name, what, reader, held, least, optional in steps:
             given = getattr(struct, name)
-            if given is None and optional:
+            if (given is None and optional) or (type(given) is held and least <= given <= LARGEST):
                 continue
-            held = reader(given, what)
-            if held is not given:
-                force_setattr(struct, name, held)
+            found = reader(given, what)
+            if found is not given:
+                force_setattr(struct, name, found)
         if check is not None:
             check(struct)
 
@@ -188,7 +194,7 @@ def _declared(struct: type) -> Iterator[_Reading]:
         marks = list(_marks(annotation))
         for kind in (mark for mark in marks if isinstance(mark, Read)):
             what = next((mark for mark in reversed(marks) if isinstance(mark, str)), name)
-            yield _Reading(name, what, kind.reader, NoneType in marks)
+            yield _Reading(name, what, kind, NoneType in marks)
 
 
 def _marks(annotation: Any) -> Iterator[object]:

@@ -8,6 +8,7 @@ and gets no answer. `ToChild` addresses one child of a composition.
 Ask(public='how many?', private=Secret(...), squared=1, each=1)
 """
 
+from copy import copy
 from functools import lru_cache
 from math import isqrt
 from typing import Annotated, NamedTuple
@@ -65,6 +66,19 @@ class Ask(Tagged, Value, frozen=True):
         # No norm is larger than the L1 norm, and the maximum norm of a single cell is at most the L2 norm.
         force_setattr(self, "squared", min(squared, most))
         force_setattr(self, "each", min(each, self.sensitivity, isqrt(squared) if self.cells == 1 else each))
+
+    def carrying(self, private: Secret) -> "Ask":
+        """The same ask with another private part of its shape; the public facts have been read and checked.
+
+        >>> Ask(private=(0, 0), sensitivity=3).carrying(Secret((4, 5))).sensitivity
+        3
+        """
+        blank = self.private
+        if blank is None or blank.width != private.width:
+            raise InvalidParameter("a private part has another shape than the ask that was prepared for it")
+        carried = copy(self)  # which reads nothing again
+        force_setattr(carried, "private", private)
+        return carried
 
 
 class Update(Tagged, Value, frozen=True):

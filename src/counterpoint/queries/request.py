@@ -124,10 +124,10 @@ class PreparedQuery(Tagged, Value, frozen=True):
         request = self.request.request if isinstance(self.request, OnSource) else self.request
         return request.labels if isinstance(request, Request) else None
 
-    def message(self) -> Ask:
-        """The ask that a mechanism receives, but for what is private."""
+    def message(self, public: Plain = None) -> Ask:
+        """The ask that a mechanism receives, with this public part; what is private is blank (see `Ask.carrying`)."""
         return Ask(
-            None, self.blank(), self.sensitivity, self.squared, each=self.each, one_way=self.one_way, cells=self.cells
+            public, self.blank(), self.sensitivity, self.squared, each=self.each, one_way=self.one_way, cells=self.cells
         )
 
     def blank(self) -> Secret:

@@ -27,7 +27,7 @@ from msgspec.structs import replace
 
 from counterpoint.encoding import Plain
 from counterpoint.errors import InvalidParameter, InvalidRequest, NotCovered, shown
-from counterpoint.ledger.commands import Fit, message_of
+from counterpoint.ledger.commands import Fit
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.external import External
 from counterpoint.mechanisms.mechanism import Mechanism, accepted, must_be_short, priced
@@ -87,7 +87,7 @@ def answering(mechanism: Mechanism, prepared: PreparedQuery, relation: Relation)
     """
     try:
         public = public_part(mechanism, prepared, {})
-        message = accepted(mechanism, message_of(prepared, public, prepared.blank()))
+        message = accepted(mechanism, prepared.message(public))
     except InvalidRequest:
         return None
     assert isinstance(message, Ask)
@@ -199,4 +199,4 @@ def _size(mechanism: Mechanism, public: Plain, prepared: PreparedQuery) -> str:
 
 def _ask(public: Plain, prepared: PreparedQuery, *, one_way: bool) -> Ask:
     """The ask as the engine would make it, but for what is private."""
-    return replace(message_of(prepared, public, prepared.blank()), one_way=one_way)
+    return replace(prepared.message(public), one_way=one_way)

@@ -140,8 +140,10 @@ def _answer(intent: Intent, wanted: AskCommand, source: Source) -> tuple[LaunchR
     source = _seen(source, mechanism, state)
     if follows_updates(mechanism, source) if wanted.follows is None else wanted.follows:
         state = _follow(mechanism, state, source.items(row.cursor, intent.pin), coins)
-    private = None if wanted.prepared is None else source.resolve(intent.pin, wanted.prepared)
-    last, answer = _step(mechanism, state, wanted.message(private), coins)
+    message = wanted.message
+    if wanted.prepared is not None:
+        message = message.carrying(source.resolve(intent.pin, wanted.prepared))
+    last, answer = _step(mechanism, state, message, coins)
     return LaunchRecord(mechanism, last, row.version + 1, intent.pin, None, row.of, row.sees), answer
 
 
@@ -153,7 +155,7 @@ def _question(intent: Intent, wanted: QuestionCommand, source: Source) -> tuple[
     mechanism = wanted.fit.mechanism
     state = mechanism.start(StepCoins(intent, "start"))
     private = _seen(source, mechanism, state).resolve(intent.pin, wanted.prepared)
-    last, answer = _step(mechanism, state, wanted.message(private), StepCoins(intent, "ask"))
+    last, answer = _step(mechanism, state, wanted.message.carrying(private), StepCoins(intent, "ask"))
     return LaunchRecord(mechanism, last, 1, intent.pin, sees=wanted.sees), answer
 
 

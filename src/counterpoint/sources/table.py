@@ -63,6 +63,8 @@ from counterpoint.sources.synthetic import made_up_rows
 _T = TypeVar("_T")
 _LONGEST_NAME = 63
 """PostgreSQL truncates longer names, and would then confuse two tables."""
+_EITHER_WAY = Steps(updates=0)
+_ONE_WAY = OneWay(_EITHER_WAY)
 
 
 class _Bound(NamedTuple):
@@ -309,8 +311,7 @@ class Table(Source):
     @property
     def relation(self) -> Relation:
         """Every ask may differ by its own sensitivity; there are no updates. Adding a unit moves all counts up."""
-        every_ask = Steps(updates=0)
-        return OneWay(every_ask) if self.declaration.neighbours == "add-or-remove" else every_ask
+        return _ONE_WAY if self.declaration.neighbours == "add-or-remove" else _EITHER_WAY
 
     def pin(self) -> str:
         """The version of the data and its declaration; a closed table has none."""

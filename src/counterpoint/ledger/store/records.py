@@ -49,6 +49,11 @@ _REST = 4096
 """How many bytes the other fields of an entry have at most."""
 
 
+def fingerprint_of(columns: tuple[object, ...]) -> str:
+    """The fingerprint of all columns, which stands for them on record."""
+    return sha256(msgspec.msgpack.encode(columns)).hexdigest()
+
+
 class SessionHeader(NamedTuple):
     """A session's own record: its head, the data it is about, its wrapped keys, and whether it must have a witness.
 
@@ -148,11 +153,6 @@ class StoredItems(NamedTuple):
         """
         bound = ((self.start,), self.size)
         return bound if self.request is None or self.part is None else (*bound, self.request, self.part)
-
-
-def fingerprint_of(columns: tuple[object, ...]) -> str:
-    """Stands on record for these columns."""
-    return sha256(msgspec.msgpack.encode(columns)).hexdigest()
 
 
 @lru_cache(maxsize=4096)

@@ -165,7 +165,7 @@ class Tables(PrincipalTables, Store):
 
     def begin_changes(self, name: str, lookups: Lookups) -> ChangeSet | None:
         """Begin a transaction, lock the session, and read ahead all that will be looked up."""
-        keys = (lookups.requests, *(tuple(map(path_text, paths)) for paths in lookups[1:]))
+        keys = (lookups.requests, *[tuple(map(path_text, paths)) for paths in lookups[1:]])
         statements: list[Statement] = [(self._BEGIN, ()), (self._LOCKED, (name,))]
         if self._BOUNDED is not None:
             statements.append((self._BOUNDED, ()))
