@@ -10,7 +10,7 @@ from pathlib import Path
 
 import counterpoint as cp
 from counterpoint.display.markup import Picture
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 FIGURES = Path(__file__).with_name("figures")
 STATES = ["WY", "VT", "OR", "WA", "NY", "CA", "TX"]

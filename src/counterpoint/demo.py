@@ -42,8 +42,8 @@ from counterpoint.composition.fixed import compose
 from counterpoint.continual.counter import Counter
 from counterpoint.encoding import digest
 from counterpoint.errors import BudgetExceeded, InvalidParameter, NotAllowed
-from counterpoint.ledger.ledger import MemoryLedger
 from counterpoint.ledger.location import Durable
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.open import durable
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.local.cores import core_decomposition

@@ -9,7 +9,7 @@ import pytest
 import counterpoint as cp
 from counterpoint.answers.frame import AnswerTable, plot_answer
 from counterpoint.display.charts import ErrorBar, ErrorBars, Series, thinned, written
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 SVG = "{http://www.w3.org/2000/svg}"
 

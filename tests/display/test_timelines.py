@@ -10,7 +10,7 @@ import counterpoint as cp
 from counterpoint.display.timeline import MOST_LANES, Lane, Mark, folded, levels, zoomed
 from counterpoint.display.timeline_svg import TimelinePicture
 from counterpoint.ledger.commands import LaunchCommand
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.session.fit import launchable
 from counterpoint.session.timeline import _Apart, timeline_of
 

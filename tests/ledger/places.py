@@ -9,7 +9,7 @@ from tests.engines import engines
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.open import durable
 from counterpoint.ledger.sealing import MasterKey
 

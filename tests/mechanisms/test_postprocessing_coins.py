@@ -10,7 +10,7 @@ import counterpoint as cp
 from counterpoint.coins.enumerated import EnumeratedCoins
 from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.encoding import Value
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.mechanisms.postprocessing import Failed
 from counterpoint.verify.message_pairs import asks
 from counterpoint.verify.verdict import Verdict

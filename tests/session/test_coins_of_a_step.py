@@ -13,7 +13,8 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.coins.keystream import Keystream
 from counterpoint.encoding import encode
-from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.session import step as room
 from counterpoint.session.step import StepCoins
 

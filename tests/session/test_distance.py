@@ -4,7 +4,7 @@ import pytest
 from tests.session.numbers_source import Numbers
 
 import counterpoint as cp
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 
 def session(rule, reach=1, **options):

@@ -191,7 +191,7 @@ def test_what_was_computed_while_another_ask_closed_the_data_is_released_after_t
 
 
 def test_an_ask_that_is_finished_after_a_reopening_draws_the_noise_of_its_own_seed(monkeypatch):
-    from counterpoint.ledger.ledger import MemoryLedger
+    from counterpoint.ledger.memory import MemoryLedger
 
     def run(fails):
         seeds = count()

@@ -20,7 +20,8 @@ from counterpoint.coins.secure import SecureCoins
 from counterpoint.encoding import digest
 from counterpoint.errors import CounterpointError
 from counterpoint.ledger.commands import AskCommand
-from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.mechanisms.concurrent import Concurrent, ConcurrentState, Launch, Refused
 from counterpoint.privacy.messages import Ask, ToChild, Update
 from counterpoint.privacy.secret import Secret

@@ -23,7 +23,8 @@ from counterpoint.errors import (
 from counterpoint.ledger import commands
 from counterpoint.ledger.commands import AskCommand, QuestionCommand
 from counterpoint.ledger.durable import DurableLedger
-from counterpoint.ledger.ledger import Ledger, MemoryLedger
+from counterpoint.ledger.ledger import Ledger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.sealing import MasterKey
 from counterpoint.ledger.state import charge_text
 from counterpoint.ledger.store.sqlite import SqliteStore

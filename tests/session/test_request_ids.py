@@ -10,7 +10,7 @@ from tests.session.run_threads import run_threads
 
 import counterpoint as cp
 from counterpoint.errors import BudgetExceeded, RequestConflict
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}
 

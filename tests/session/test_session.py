@@ -23,7 +23,8 @@ from counterpoint.errors import (
     NotCovered,
     RelationMismatch,
 )
-from counterpoint.ledger.ledger import Intent, MemoryLedger
+from counterpoint.ledger.ledger import Intent
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.measures import ApproxDP, PureDP, zCDP
 from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.concurrent import Concurrent, Launch, Refused

@@ -11,7 +11,7 @@ from tests.session.numbers_source import Numbers
 import counterpoint as cp
 from counterpoint.encoding import digest, encode
 from counterpoint.errors import BudgetExceeded, Halted, InvalidRequest, NotAllowed
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.privacy.relations import Sparse, Static
 
 DATA = {"apples": 100, "avocados": 7, "beans": 3}

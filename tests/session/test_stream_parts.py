@@ -16,7 +16,7 @@ from tests.session.run_threads import run_threads
 
 import counterpoint as cp
 from counterpoint.encoding import digest
-from counterpoint.ledger.ledger import MemoryLedger
+from counterpoint.ledger.memory import MemoryLedger
 
 FIELDS = {
     "page": cp.text(),

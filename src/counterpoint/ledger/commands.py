@@ -1,16 +1,15 @@
-"""The commands of a ledger: open, launch, ask, question, revoke, refund, close, refresh. Each plans its own change.
+"""What a ledger is asked to do, and the commands of analysts: open, launch, ask, question. Each plans its own change.
 
-A command is a frozen value. `body` is what the record keeps of it, `at` the row that it concerns, and `plan` decides,
-by public facts alone, whether it may happen and what it changes. **A budget is charged in `_charge`, and nowhere
-else.** The ledger runs `decide` and `plan` inside the transaction that records the request, so that no other request is
-charged in between.
+A command is a frozen value; those of custodians are in `custodian_commands.py`. `body` is what the record keeps of it,
+`at` the row that it concerns, and `plan` decides, by public facts alone, whether it may happen and what it changes. **A
+budget is charged in `_charge`, and nowhere else.** The ledger runs `decide` and `plan` inside the transaction that
+records the request, so that no other request is charged in between.
 
 >>> asking = AskCommand((0,), None, None, pin=0)
->>> asking.kind, asking.at, read_command(asking.body()) == asking
-('ask', (0,), True)
+>>> asking.kind, asking.at, asking.body()
+('ask', (0,), b'["ask",[0],null,null]')
 """
 
-import threading
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -19,8 +18,7 @@ import msgspec
 from msgspec.structs import replace
 
 from counterpoint.composition.accumulator import Account
-from counterpoint.composition.rule import Exhausted
-from counterpoint.encoding import Plain, decode, encode, encode_checked
+from counterpoint.encoding import Plain, encode, encode_checked
 from counterpoint.errors import CounterpointError, DataReplaced, Halted, LedgerError, NotAllowed
 from counterpoint.ledger.state import (
     Faulty,
@@ -33,15 +31,16 @@ from counterpoint.ledger.state import (
     failed,
     granted,
 )
+from counterpoint.ledger.stepping import stepping
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.external import External
-from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, priced, ready
+from counterpoint.mechanisms.mechanism import Mechanism, must_be_short, ready
 from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.messages import Ask
 from counterpoint.privacy.relations import Relation
 from counterpoint.queries.request import PreparedQuery
 from counterpoint.schema.versions import DeclaredData
-from counterpoint.sources.streams.items import Subscription, read_subscription
+from counterpoint.sources.streams.items import Subscription
 
 _BARE = Ask()
 """The ask without a request and without options, as all asks of counters are."""
@@ -520,194 +519,9 @@ def _asked(prepared: PreparedQuery | None, public: Plain) -> str:
     return ", ".join([repr(part) for part in (request, public) if part is not None])
 
 
-class CloseCommand(Command, frozen=True):
-    """Close the data for everyone, after an answer could not be computed; or reopen them, which a custodian does.
-
-    `number` says how often that was done before: data are closed and reopened in turn.
-    """
-
-    number: int
-
-    @property
-    def kind(self) -> str:
-        """Which of the two."""
-        return "reopening" if self.number % 2 else "closing"
-
-    def body(self) -> bytes:
-        """Which of the two, and its number."""
-        return encode((self.kind, self.at, self.number))
-
-    @property
-    def what(self) -> str:
-        """What it means."""
-        if self.number % 2:
-            return "the data are open again"
-        return "an answer could not be computed: nothing is launched or asked until the custodian reopens the data"
-
-    def plan(self, read: Read) -> Admission:
-        """Mark the row of the whole session, which every launch and ask reads."""
-        row, (_, node) = row_at(read, self.at), node_at(read, self.at)
-        if self.at or node.closings != self.number:
-            raise NotAllowed(
-                "another request has closed or reopened the data: look at the history, and repeat the call"
-            )
-        marked = row.stepped(replace(node, closings=self.number + 1))
-        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
-
-
-class RevokeCommand(Command, frozen=True):
-    """Take back a granted session: nothing more is launched or asked in it, and its charge stays."""
-
-    @property
-    def kind(self) -> str:
-        """The end of a grant."""
-        return "revocation"
-
-    def body(self) -> bytes:
-        """Which session."""
-        return encode((self.kind, self.at))
-
-    @property
-    def what(self) -> str:
-        """What it means."""
-        return "nothing more is launched or asked here"
-
-    def plan(self, read: Read) -> Admission:
-        """Mark the session's row, which every request under the grant reads."""
-        row, (_, node) = row_at(read, self.at), node_at(read, self.at)
-        grant = granted(row)
-        if grant is None:
-            raise NotAllowed(f"the session at {self.at!r} was not granted to anyone")
-        marked = row.stepped(replace(node, grant=replace(grant, revoked=True)))
-        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
-
-
-class RefundCommand(Command, frozen=True):
-    """Count what was launched in a revoked session in the place of its charge: what it left unused is returned."""
-
-    number: int
-
-    @property
-    def kind(self) -> str:
-        """What a grant left unused."""
-        return "recount"
-
-    def body(self) -> bytes:
-        """Whose account, and which of its children."""
-        return encode((self.kind, self.at, self.number))
-
-    @property
-    def what(self) -> str:
-        """Which child."""
-        return f"child {self.number}: its launches count in the place of its charge"
-
-    def plan(self, read: Read) -> Admission:
-        """The account with the child's launches in the place of its charge, where a theorem allows it."""
-        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
-        child = (*self.at, self.number)
-        grant, (granted_rule, inner) = granted(row_at(read, child)), node_at(read, child)
-        if grant is None or not grant.revoked:
-            raise NotAllowed(f"only a revoked grant is recounted: in what is at {child!r} more may be launched")
-        launched = [_claim_of(read, (*child, number)) for number in range(inner.launched)]
-        account = composition.rule.refunded(node.account, granted_rule.rule, granted_rule.claim, launched)
-        marked = row.stepped(replace(node, account=account))
-        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
-
-
-class RefreshCommand(Command, frozen=True):
-    """Make newer rows of the same units the version of the data that launches see from here on. The account goes on.
-
-    `number` is the new version's, one more than the last; `fingerprint` is that of its rows and declaration.
-    """
-
-    number: int
-    fingerprint: str
-    declared: DeclaredData
-    note: str = ""
-
-    @property
-    def kind(self) -> str:
-        """A version of the data."""
-        return "version"
-
-    def body(self) -> bytes:
-        """Which version, how it is recognised, what is declared about it, and the custodian's note."""
-        return encode((self.kind, self.at, self.number, self.fingerprint, self.declared, self.note))
-
-    @property
-    def what(self) -> str:
-        """Its number. The note is in the body: this line is shown to more people."""
-        return f"version {self.number} of the data: launches see it from here on"
-
-    def plan(self, read: Read) -> Admission:
-        """Mark the row of the whole session, which every launch reads."""
-        row, (composition, node) = row_at(read, self.at), node_at(read, self.at)
-        if self.at or node.data_version + 1 != self.number:
-            raise NotAllowed("the data were refreshed meanwhile: look at the versions, and repeat the call")
-        if isinstance(composition.rule, Exhausted):
-            raise NotAllowed("a part of this record was lost, and nothing more is launched: its data are not refreshed")
-        marked = row.stepped(replace(node, data_version=self.number))
-        return Admission(self.at, marked.version, marked.cursor, row=marked, charged=marked)
-
-
-def _claim_of(read: Read, path: Path) -> Claim:
-    """What a launch was charged for."""
-    row = read(path)
-    if row is None:
-        raise NotAllowed(f"the launch at {path!r} was begun and not finished; finish it by its id, then recount")
-    return row.mechanism.claim
-
-
 def _later(pin: int | str, cursor: int | str) -> int | str:
     """The pin, or what the mechanism has read already: another process may have asked since the data was pinned."""
     return max(pin, cursor) if isinstance(pin, int) and isinstance(cursor, int) else pin
-
-
-def read_command(body: bytes, pin: int | str = 0) -> Command:
-    """What an open request wanted, from the record."""
-    said, _, choice = body.partition(b"\n")
-    kind, *rest = _parts(said)
-    if kind == "open":
-        composition, sequential = rest
-        assert isinstance(composition, Concurrent) and isinstance(sequential, bool)
-        return OpenCommand((), composition, sequential, decode(choice, DeclaredData) if choice else None)
-    if kind == "ask":
-        path, prepared, public = rest
-        assert isinstance(prepared, PreparedQuery | None)
-        return AskCommand(as_path(path), prepared, public, pin)
-    if kind == "question":
-        path, prepared, terms, data = rest
-        mechanism, public, *more = _parts(choice)
-        assert isinstance(prepared, PreparedQuery) and isinstance(data, Relation) and isinstance(mechanism, Mechanism)
-        chosen = Fit(mechanism, data, priced(mechanism), message_of(prepared, public))
-        sees, typed = _version(*more[:1]), _text(*more[1:])
-        return QuestionCommand(
-            as_path(path), prepared, terms, data, pin, (chosen,), chosen=chosen, sees=sees, typed=typed
-        )
-    if kind in ("closing", "reopening"):
-        path, number = rest
-        assert isinstance(number, int)
-        return CloseCommand(as_path(path), number)
-    if kind == "revocation":
-        (path,) = rest
-        return RevokeCommand(as_path(path))
-    if kind == "recount":
-        path, number = rest
-        assert isinstance(number, int)
-        return RefundCommand(as_path(path), number)
-    if kind == "version":
-        path, number, fingerprint, declared, note = rest
-        assert isinstance(number, int) and isinstance(declared, DeclaredData)
-        assert isinstance(fingerprint, str) and isinstance(note, str)
-        return RefreshCommand(as_path(path), number, fingerprint, declared, note)
-    parent, name, mechanism, data, by, of, *granted = rest
-    assert isinstance(mechanism, Mechanism) and isinstance(data, Relation)
-    assert isinstance(name, str | None) and isinstance(by, str | None)
-    grant = granted[0] if granted else None
-    assert isinstance(grant, Grant | None)
-    fit = Fit(mechanism, data, mechanism.claim)
-    sees = _version(decode(choice, int)) if choice else 1
-    return LaunchCommand(as_path(parent), name, fit, by, read_subscription(of), pin, grant, sees=sees)
 
 
 _LONGEST_TEXT = 2000
@@ -721,24 +535,6 @@ def as_typed(text: str) -> str:
     """
     line = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
     return line if len(line) <= _LONGEST_TEXT else ""
-
-
-def _version(number: Plain = 1) -> int:
-    """The number of a version, which is on record if it is not the first."""
-    assert isinstance(number, int)
-    return number
-
-
-def _text(typed: Plain = "") -> str:
-    """The text by which a question was asked, which is on record if there was one."""
-    assert isinstance(typed, str)
-    return typed
-
-
-def _parts(said: bytes) -> tuple[Plain, ...]:
-    parts: Plain = decode(said, Plain)  # type: ignore[arg-type]  # plain data of no fixed type
-    assert isinstance(parts, tuple)
-    return parts
 
 
 def as_path(value: Plain) -> Path:
@@ -765,39 +561,3 @@ def node_at(read: Read, path: Path) -> tuple[Concurrent, SessionState]:
     if not isinstance(row.mechanism, Concurrent) or not isinstance(row.state, SessionState):
         raise NotAllowed(f"what was launched at {path!r} is not a session")
     return row.mechanism, row.state
-
-
-class _Stepping(threading.local):
-    """How many steps a thread is in the midst of. While a mechanism works out an answer, it may not ask or launch.
-
-    A postprocessor that asked its own handle would wait for itself for ever, and two that asked each other's, for each
-    other. Nor could such an answer be finished from its seed after a crash: what it asked is not on its record.
-
-    >>> with stepping:
-    ...     must_not_step()
-    Traceback (most recent call last):
-    ...
-    counterpoint.errors.NotAllowed: a mechanism or postprocessor asked or launched something while it worked out...
-    >>> must_not_step()
-    """
-
-    count = 0
-
-    def __enter__(self) -> None:
-        self.count += 1
-
-    def __exit__(self, *error: object) -> None:
-        self.count -= 1
-
-
-stepping = _Stepping()
-"""While a mechanism's code runs in this thread: `with stepping:`."""
-
-
-def must_not_step() -> None:
-    """`NotAllowed` in the midst of a step."""
-    if stepping.count:
-        raise NotAllowed(
-            "a mechanism or postprocessor asked or launched something while it worked out an answer: it sees what it "
-            "is given, and asks nothing itself. Ask first, and give it the answer; or make a Composite of both"
-        )

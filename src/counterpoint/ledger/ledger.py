@@ -1,14 +1,15 @@
-"""The ledger's protocol, begin and settle, and the ledger in memory.
+"""The ledger's protocol: begin and settle.
 
 `begin` checks and charges in one transaction and records a seed before anything is drawn; `settle` stores the state and
 the answer together in a second one, and only then is the answer released. A request id that was answered gets the
 stored answer, for ever; with another body it is a conflict. At each row at most one request is open; the next one is
 given that intent to finish, from its own seed, before it is admitted itself: nothing is charged or drawn twice.
 
-The protocol is written once, here, over a `Transaction`. `MemoryLedger` keeps its records for as long as its process
-lives, and threads may share it; `durable.py` keeps them in a database.
+The protocol is written once, here, over a `Transaction`. `memory.py` keeps the records for as long as its process
+lives, and `durable.py` keeps them in a database.
 
 >>> from counterpoint.ledger.commands import OpenCommand
+>>> from counterpoint.ledger.memory import MemoryLedger
 >>> from counterpoint.mechanisms.concurrent import Concurrent
 >>> from counterpoint import Filter, PureDP
 >>> from counterpoint.privacy.relations import Steps
@@ -18,10 +19,9 @@ lives, and threads may share it; `durable.py` keeps them in a database.
 (None, ['open'])
 """
 
-import threading
 import time
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from hashlib import sha256
 from typing import Any, NamedTuple, NoReturn, Protocol
 
@@ -42,8 +42,9 @@ from counterpoint.errors import (
     RequestConflict,
     SecretLeak,
 )
-from counterpoint.ledger.chain import VERSIONS, Disclosure, Signed, said_digest
-from counterpoint.ledger.commands import Admission, Command, read_command, row_at
+from counterpoint.ledger.chain import Disclosure, Signed, said_digest
+from counterpoint.ledger.commands import Admission, Command, row_at
+from counterpoint.ledger.read_commands import read_command
 from counterpoint.ledger.state import (
     UNNAMED,
     Acting,
@@ -55,9 +56,7 @@ from counterpoint.ledger.state import (
     SessionState,
     granted,
     lost_answer,
-    refused,
 )
-from counterpoint.process import Owner
 from counterpoint.queries.source import AppendLog
 
 
@@ -420,117 +419,3 @@ def never_made() -> LedgerError:
 def moved_on() -> LedgerError:
     """The error for a step that came too late; the protocol keeps this from happening."""
     return LedgerError("the mechanism has moved on since this request was made; nothing was stored")
-
-
-class MemoryLedger(Ledger):
-    """One lock around dictionaries."""
-
-    def __init__(self, seeds: Callable[[], bytes] = lambda: fresh(32)) -> None:
-        self._lock = threading.RLock()
-        self._records = _Records(seeds)
-        self._process = Owner(
-            "a session in memory",
-            "make a session here, or after the fork; processes share a budget through a ledger in PostgreSQL",
-        )
-
-    def check(self) -> None:
-        """A fork has a copy of the account: with it, the budget could be spent once more."""
-        self._process.check()
-
-    def transact(self, job: Begin | Settle) -> Any:
-        """Run it under the lock; a job changes nothing before its last check."""
-        self.check()
-        with self._lock:
-            return job.run(self._records)
-
-    def read(self, path: Path) -> LaunchRecord | None:
-        """The row at a path."""
-        self.check()
-        with self._lock:
-            return self._records.row(path)
-
-    def opened(self) -> tuple[Intent, ...]:
-        """What was begun and not finished."""
-        self.check()
-        with self._lock:
-            return tuple(self._records.opened.values())
-
-    def history(self) -> tuple[HistoryEntry, ...]:
-        """What has been done or refused, in order."""
-        self.check()
-        with self._lock:
-            return tuple(self._records.facts)
-
-    def find(self, request: str) -> Intent | StoredAnswer | None:
-        """What is known under an id."""
-        self.check()
-        with self._lock:
-            return self._records.find(request)
-
-    def versions(self) -> tuple[VersionLine, ...]:
-        """The opening, and each refresh."""
-        self.check()
-        with self._lock:
-            return tuple(self._records.versions)
-
-    def verify(self) -> None:
-        """Nothing here could have been changed from outside."""
-
-
-class _Records:
-    """The records of one session, as a transaction reads and changes them."""
-
-    def __init__(self, seeds: Callable[[], bytes]) -> None:
-        self._seeds = seeds
-        self._rows: dict[Path, LaunchRecord] = {}
-        self._at: dict[Path, Intent] = {}
-        self._done: dict[str, StoredAnswer] = {}
-        self.opened: dict[str, Intent] = {}
-        self.facts: list[HistoryEntry] = []
-        self.versions: list[VersionLine] = []
-
-    def now(self) -> int:
-        return max(int(time.time()), self.facts[-1].at if self.facts else 0)
-
-    def find(self, request: str) -> Intent | StoredAnswer | None:
-        return self._done.get(request) or self.opened.get(request)
-
-    def must_be_new(self, kind: str, request: str) -> None:
-        """What is not found was never there."""
-
-    def waiting_at(self, path: Path) -> Intent | None:
-        return self._at.get(path)
-
-    def row(self, path: Path) -> LaunchRecord | None:
-        return self._rows.get(path)
-
-    def version(self, path: Path) -> int | None:
-        row = self._rows.get(path)
-        return None if row is None else row.version
-
-    def begin(self, request: str, command: Command, body: bytes, fact: HistoryEntry, plan: Admission) -> Intent:
-        seed = self._seeds()
-        intent = Intent(
-            request, body, plan.path, plan.version, plan.pin, seed, SAMPLER_VERSION, plan.row, command=command
-        )
-        if plan.charged is not None:
-            self._rows[fact.path] = plan.charged
-        self.opened[request] = self._at[intent.path] = intent
-        self.facts.append(fact)
-        if fact.kind in VERSIONS:
-            self.versions.append(VersionLine(fact, body))
-        return intent
-
-    def refuse(self, request: str, body: bytes, fact: HistoryEntry, refusal: Exception) -> None:
-        self.facts.append(refused(fact, refusal))
-
-    def settled(self, intent: Intent, outcome: StepOutcome) -> StoredAnswer | None:
-        done = self._done.get(intent.request)
-        if done is None and intent.request not in self.opened:
-            raise never_made()
-        return done
-
-    def settle(self, intent: Intent, outcome: StepOutcome) -> None:
-        self._rows[intent.path] = outcome.row
-        self._done[intent.request] = StoredAnswer(intent.digest, outcome.answer, intent.path)
-        del self.opened[intent.request], self._at[intent.path]

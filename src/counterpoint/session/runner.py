@@ -27,22 +27,19 @@ from counterpoint.errors import CounterpointError, DataFailed, LedgerError, Requ
 from counterpoint.ledger.chain import Disclosure, Signed
 from counterpoint.ledger.commands import (
     AskCommand,
-    CloseCommand,
     Command,
     Fit,
     LaunchCommand,
     NewerVersion,
     OpenCommand,
     QuestionCommand,
-    RefundCommand,
-    RevokeCommand,
     as_path,
     as_typed,
-    must_not_step,
     node_at,
     pins_version,
     row_at,
 )
+from counterpoint.ledger.custodian_commands import CloseCommand, RefundCommand, RevokeCommand
 from counterpoint.ledger.ledger import Intent, Ledger, StoredAnswer, conflict, new_request_id
 from counterpoint.ledger.state import (
     UNNAMED,
@@ -56,6 +53,7 @@ from counterpoint.ledger.state import (
     granted,
     sample_of,
 )
+from counterpoint.ledger.stepping import must_not_step
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Mechanism, must_be_short
 from counterpoint.queries.request import PreparedQuery

@@ -37,19 +37,12 @@ from counterpoint.composition.filters import Filter
 from counterpoint.composition.rule import Remaining, Reserved, Rule
 from counterpoint.errors import DataChanged, InvalidParameter, LedgerError, NotAllowed, RequestConflict
 from counterpoint.ledger.chain import Disclosure, Signed
-from counterpoint.ledger.commands import (
-    Admission,
-    LaunchCommand,
-    OpenCommand,
-    QuestionCommand,
-    Read,
-    RefreshCommand,
-    RefundCommand,
-    row_at,
-)
+from counterpoint.ledger.commands import Admission, LaunchCommand, OpenCommand, QuestionCommand, Read, row_at
+from counterpoint.ledger.custodian_commands import RefreshCommand, RefundCommand
 from counterpoint.ledger.durable import unrecognisable
-from counterpoint.ledger.ledger import Ledger, MemoryLedger, StoredAnswer
+from counterpoint.ledger.ledger import Ledger, StoredAnswer
 from counterpoint.ledger.location import Place
+from counterpoint.ledger.memory import MemoryLedger
 from counterpoint.ledger.open import durable
 from counterpoint.ledger.replay import LAUNCHING
 from counterpoint.ledger.state import HistoryEntry, LaunchRecord, Path, SessionState

@@ -27,17 +27,11 @@ from counterpoint.coins.keystream import Keystream
 from counterpoint.coins.secure import SAMPLER_VERSION, SecureCoins
 from counterpoint.encoding import Plain, digest, encode
 from counterpoint.errors import INTERRUPTIONS, CounterpointError, LedgerError, bare
-from counterpoint.ledger.commands import (
-    AskCommand,
-    Command,
-    LaunchCommand,
-    QuestionCommand,
-    RefreshCommand,
-    pins_version,
-    stepping,
-)
+from counterpoint.ledger.commands import AskCommand, Command, LaunchCommand, QuestionCommand, pins_version
+from counterpoint.ledger.custodian_commands import RefreshCommand
 from counterpoint.ledger.ledger import Intent
 from counterpoint.ledger.state import Faulty, LaunchRecord, SessionState
+from counterpoint.ledger.stepping import stepping
 from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.mechanisms.postprocessing import Failed

@@ -31,8 +31,10 @@ import msgspec
 
 from counterpoint.encoding import decode
 from counterpoint.errors import DataReplaced, NotCovered
-from counterpoint.ledger.commands import Command, LaunchCommand, QuestionCommand, RefreshCommand, read_command
+from counterpoint.ledger.commands import Command, LaunchCommand, QuestionCommand
+from counterpoint.ledger.custodian_commands import RefreshCommand
 from counterpoint.ledger.ledger import Ledger, VersionLine
+from counterpoint.ledger.read_commands import read_command
 from counterpoint.ledger.state import SessionState
 from counterpoint.queries.source import Source
 from counterpoint.schema.versions import DeclaredData, why_not_next

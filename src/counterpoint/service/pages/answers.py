@@ -18,8 +18,9 @@ from counterpoint.answers.tables import Tabular
 from counterpoint.display.charts import ErrorBar, ErrorBars, written
 from counterpoint.display.markup import element, percent
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.ledger.commands import AskCommand, QuestionCommand, read_command
+from counterpoint.ledger.commands import AskCommand, QuestionCommand
 from counterpoint.ledger.ledger import AnsweredAsk, StoredAnswer
+from counterpoint.ledger.read_commands import read_command
 from counterpoint.ledger.state import Faulty, LaunchRecord
 from counterpoint.service.api.inputs import InPath, InQuery, TheRegistry, for_roles
 from counterpoint.service.identity import Principal
