@@ -155,7 +155,7 @@ class UnsupportedSQL(InvalidRequest):
 
     def __init__(self, found: str, where: str, works: str) -> None:
         at = f" ({where})" if where else ""
-        super().__init__(f"SQL here has no {found}{at}: {works}")
+        super().__init__(f"Counterpoint's SQL does not support {found}{at}: {works}")
         self.found = found
         self.where = where
         self.works = works

@@ -163,7 +163,7 @@ def test_sql_is_answered_under_the_names_of_select(session):
     assert abs(session.sql("SELECT AVG(age) AS a FROM people", epsilon=4000)["a"] - 40) < 1
     with pytest.raises(cp.errors.UnsupportedSQL) as refused:
         session.sql("SELECT age FROM people", epsilon=1)
-    assert refused.value.found == "raw column in SELECT" and "GROUP BY" in refused.value.works
+    assert refused.value.found == "raw columns in SELECT" and "GROUP BY" in refused.value.works
 
 
 def test_a_refusal_is_free_and_carries_what_was_asked_and_what_would_fit(session):

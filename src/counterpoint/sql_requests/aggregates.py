@@ -157,14 +157,16 @@ def _within_group(node: "exp.Expr", scope: Scope) -> Aggregate:
     only(inner, "this")
     ordered = only(order, "expressions").expressions
     if len(ordered) != 1 or ordered[0].args.get("desc") or ordered[0].args.get("nulls_first"):
-        raise unsupported("such order in WITHIN GROUP", node, "order by one column, upward")
+        raise unsupported("this order in WITHIN GROUP", node, "order by one column, upward")
     return _quantile_of(only(ordered[0], "this").this, _share(node, inner.this), scope)
 
 
 def _share(node: "exp.Expr", share: "exp.Expr | None") -> str:
     if share is None or share.key != "literal" or share.is_string:
         raise unsupported(
-            "quantile but of one number", node, "write a number between 0 and 1, as in QUANTILE_DISC(age, 0.9)"
+            "a quantile at anything other than one number",
+            node,
+            "write a number between 0 and 1, as in QUANTILE_DISC(age, 0.9)",
         )
     return str(share.this)
 
@@ -172,7 +174,7 @@ def _share(node: "exp.Expr", share: "exp.Expr | None") -> str:
 def _sample(node: "exp.Expr", scope: Scope) -> Aggregate:
     population = "VAR_POP" if node.key == "variance" else "STDDEV_POP"
     raise unsupported(
-        "variance of a sample",
+        "the variance of a sample",
         node,
         f"{population} divides by the number of values, which differs little where there are many",
     )
@@ -198,4 +200,4 @@ _READERS: "dict[str, Callable[[exp.Expr, Scope], Aggregate]]" = {
 
 
 def _unknown(node: "exp.Expr") -> InvalidRequest:
-    return unsupported(f"function {function_name(node)}", node, f"SELECT takes {KNOWN}")
+    return unsupported(f"the function {function_name(node)}", node, f"SELECT takes {KNOWN}")

@@ -95,11 +95,11 @@ def read_computation(node: "exp.Expr", number: "Callable[[exp.Expr], int]") -> C
         try:
             return LiteralTerm(exact(str(node.this), "a number"))
         except InvalidParameter as error:
-            raise unsupported("number of this size", node, str(error)) from None
+            raise unsupported("a number of this size", node, str(error)) from None
     if node.key in _OPERATIONS:
         only(node, "this", "expression", "typed", "safe")
         return Operation(node.key, read_computation(node.this, number), read_computation(node.expression, number))
-    raise unsupported("arithmetic on aggregates but with + - * /", node, _WORKS)
+    raise unsupported("arithmetic on aggregates other than + - * /", node, _WORKS)
 
 
 def check_is_number(request: Request, node: "exp.Expr") -> None:

@@ -19,7 +19,7 @@ read back as it is written, and a query whose tree does not come back is refused
 >>> parsed("SELECT COUNT(*) FROM flights; DROP TABLE flights")
 Traceback (most recent call last):
 ...
-counterpoint.errors.UnsupportedSQL: SQL here has no second statement (at character 29, ';'): ask one SELECT at a time
+counterpoint.errors.UnsupportedSQL: Counterpoint's SQL does not support a second statement (at character 29, ';'): ...
 """
 
 from collections.abc import Iterator
@@ -97,41 +97,41 @@ _PREFIXES = {"NOT", "DASH", "PLUS", "TILDE"}
 def parsed(text: object) -> "exp.Expr":
     """The syntax tree of the one SELECT that a text is."""
     if not isinstance(text, str) or len(text) > LONGEST:
-        raise UnsupportedSQL(f"query but a text of at most {LONGEST} characters", "", SHAPE)
+        raise UnsupportedSQL(f"queries other than a text of at most {LONGEST} characters", "", SHAPE)
     readable(text)
     import sqlglot  # noqa: PLC0415 - takes a tenth of a second, and only SQL and filters need it
 
     try:
         tokens = sqlglot.tokenize(text, read=DIALECT)
     except Exception:  # every failure of the tokenizer is the same refusal
-        raise UnsupportedSQL("words like these", "a quote may be missing its other half", SHAPE) from None
+        raise UnsupportedSQL("these words", "a quote may be missing its other half", SHAPE) from None
     if tokens and tokens[-1].token_type.name == "SEMICOLON" and not tokens[-1].comments:
         tokens.pop()
     _check_tokens(text, tokens)
     try:
         found = sqlglot.parse(text, read=DIALECT)
     except Exception:  # also RecursionError
-        raise UnsupportedSQL("such sentence", "it cannot be parsed in DuckDB's dialect", SHAPE) from None
+        raise UnsupportedSQL("this sentence", "it cannot be parsed in DuckDB's dialect", SHAPE) from None
     trees = [tree for tree in found if tree is not None]
     if len(trees) != 1 or trees[0].key != "select":
-        raise UnsupportedSQL("statement but SELECT", "", SHAPE)
+        raise UnsupportedSQL("statements other than SELECT", "", SHAPE)
     return trees[0]
 
 
 def _check_tokens(text: str, tokens: list[Any]) -> None:
     if not 0 < len(tokens) <= MOST_TOKENS:
-        raise UnsupportedSQL(f"query but one of 1 to {MOST_TOKENS} words", f"there are {len(tokens)}", SHAPE)
+        raise UnsupportedSQL(f"queries of more than {MOST_TOKENS} words, or of none", f"there are {len(tokens)}", SHAPE)
     depth = run = 0
     for number, token in enumerate(tokens):
         kind, at = token.token_type.name, _spot(text, token)
         if token.comments:
             raise UnsupportedSQL("comments", f"near {at.removeprefix('at ')}", "leave them out")
         if number == 0 and kind not in ("SELECT", *_REFUSED):
-            raise UnsupportedSQL("statement but SELECT", at, SHAPE)
+            raise UnsupportedSQL("statements other than SELECT", at, SHAPE)
         if number > 0 and kind == "SELECT":
             raise UnsupportedSQL("subqueries", at, _NO_SUBQUERY)
         if kind == "SEMICOLON":
-            raise UnsupportedSQL("second statement", at, _ASK_TWICE)
+            raise UnsupportedSQL("a second statement", at, _ASK_TWICE)
         if kind in _REFUSED:
             found, works = _REFUSED[kind]
             raise UnsupportedSQL(found, at, works)
@@ -257,7 +257,7 @@ class Scope:
     def read(select: "exp.Expr") -> "Scope":
         """The tables of a SELECT."""
         if not select.args.get("from_"):
-            raise unsupported("query without FROM", select, SHAPE)
+            raise unsupported("queries without FROM", select, SHAPE)
         source, called = _table(only(select.args["from_"], "this").this)
         scope = Scope(source, (), ((called, source),))
         for join in select.args.get("joins") or ():
@@ -270,7 +270,7 @@ class Scope:
             or join.args.get("method")
             or join.args.get("kind") not in (None, "", "OUTER")
         ):
-            raise unsupported("join but LEFT JOIN", join, _LEFT)
+            raise unsupported("joins other than LEFT JOIN", join, _LEFT)
         name, called = _table(only(join, "this", "side", "kind", "on", "using").this)
         if called in dict(self.called):
             raise unsupported("two tables of one name", join, "give one of them another name, as in people AS p")
@@ -287,18 +287,20 @@ class Scope:
             for left, right in ((one, other), (other, one)):
                 if f"{name}.{left}" == right:
                     return left
-        raise unsupported("join on anything but one key", join, f"{_LEFT}, where both call the key the same")
+        raise unsupported("joins on anything other than one key", join, f"{_LEFT}, where both call the key the same")
 
     def column(self, node: "exp.Expr") -> str:
         """The name of a column as requests write it: of a joined source, with that source's name and a dot."""
         if node.key != "column" or node.this.key != "identifier":
-            raise unsupported("expression where a column is needed", node, "name a column")
+            raise unsupported("an expression where a column is needed", node, "name a column")
         only(only(node, "this", "table").this, "this", "quoted")
         of = node.args.get("table")
         if of is None:
             return str(node.name)
         if of.name not in dict(self.called):
-            raise unsupported(f"table {of.name!r} in FROM", node, f"it has {', '.join(dict(self.called))}; {_LEFT}")
+            raise unsupported(
+                f"columns of {of.name!r}, which is not in FROM", node, f"it has {', '.join(dict(self.called))}; {_LEFT}"
+            )
         source = dict(self.called)[of.name]
         return str(node.name) if of.name == self.called[0][0] else f"{source}.{node.name}"
 
@@ -310,7 +312,7 @@ class Scope:
                 raise unsupported(f"{function_name(part)} in an expression", part, ALLOWED.replace("WEEKDAY", "ISODOW"))
         text = written(tree)
         if not reads_back(tree, text):
-            raise unsupported("expression that reads otherwise as a text", node, "write it more plainly")
+            raise unsupported("this expression, which changes when it is written out", node, "write it more plainly")
         return text
 
     def value(self, node: "exp.Expr") -> str:
@@ -334,7 +336,7 @@ class Scope:
 def _table(node: "exp.Expr") -> tuple[str, str]:
     """The name of a source in the text, and what the query calls it."""
     if node.key != "table" or node.this.key != "identifier" or not node.name.isidentifier():
-        raise unsupported("table but a source by its name", node, "name the source, as in FROM flights")
+        raise unsupported("tables other than a source by its name", node, "name the source, as in FROM flights")
     only(only(node, "this", "alias").this, "this", "quoted")
     alias = node.args.get("alias")
     if alias is None:

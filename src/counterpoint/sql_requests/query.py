@@ -152,7 +152,7 @@ def read_having(node: "exp.Expr", place: Place) -> Having:
         return Every(parts) if node.key == "and" else some(*parts)
     reader = _ATOMS.get(node.key)
     if reader is None:
-        raise unsupported("such condition in HAVING", node, _WORKS)
+        raise unsupported("this condition in HAVING", node, _WORKS)
     found = reader(only(node, *_ARGUMENTS[node.key], "negate"), place)
     return Negated(found) if node.args.get("negate") else found
 
@@ -166,7 +166,7 @@ def _comparison(node: "exp.Expr", place: Place) -> Having:
 
 def _one_of(node: "exp.Expr", place: Place) -> Having:
     if not node.expressions:
-        raise unsupported("IN but with literals", node, _WORKS)
+        raise unsupported("IN without literals", node, _WORKS)
     return some(*(Compared(place(node.this), "eq", _literal(item)) for item in node.expressions))
 
 
@@ -177,7 +177,7 @@ def _between(node: "exp.Expr", place: Place) -> Having:
 
 def _missing(node: "exp.Expr", place: Place) -> Having:
     if node.expression.key != "null":
-        raise unsupported("such condition in HAVING", node, _WORKS)
+        raise unsupported("this condition in HAVING", node, _WORKS)
     return HasNoValue(place(node.this))
 
 
@@ -207,13 +207,13 @@ def _literal(node: "exp.Expr") -> Literal:
         return bool(node.this)
     unsigned = only(node, "this").this if node.key == "neg" else node
     if unsigned.key != "literal" or (node.key == "neg" and unsigned.is_string):
-        raise unsupported("HAVING but with literals", node, _WORKS)
+        raise unsupported("HAVING with anything other than literals", node, _WORKS)
     if unsigned.is_string:
         return str(unsigned.this)
     try:
         number = exact(str(unsigned.this), "a number")
     except InvalidParameter as error:
-        raise unsupported("number of this size", node, str(error)) from None
+        raise unsupported("a number of this size", node, str(error)) from None
     return number if unsigned is node else Exact(-number)
 
 
@@ -249,7 +249,7 @@ def read_limit(node: "exp.Expr") -> int:
     """The number in LIMIT."""
     number = only(node, "expression").expression
     if number.key != "literal" or number.is_string or not str(number.this).isdecimal():
-        raise unsupported("LIMIT but of a whole number", node, "write LIMIT 5")
+        raise unsupported("LIMIT with anything other than a whole number", node, "write LIMIT 5")
     digits = str(number.this).lstrip("0") or "0"
     return MOST_KEYS if len(digits) > len(str(MOST_KEYS)) else int(digits)
 
@@ -324,7 +324,7 @@ class SQLQuery:
         for alias in self.aliases:
             if _has_column(source, self.source if source.names else None, alias):
                 raise UnsupportedSQL(
-                    f"alias in GROUP BY that is also a column, {alias!r}", "", "choose another name with AS"
+                    f"an alias in GROUP BY that is also a column, {alias!r}", "", "choose another name with AS"
                 )
         return request
 
@@ -363,7 +363,7 @@ class SQLQuery:
             place = compared.place
             if place < len(self.by) and any(compared.is_unlike(_values(key)[place]) for key in prepared.names or ()):
                 raise UnsupportedSQL(
-                    "comparison of texts with numbers", f"HAVING, {self.by[place]}", "write texts in 'single quotes'"
+                    "comparing texts with numbers", f"HAVING, {self.by[place]}", "write texts in 'single quotes'"
                 )
 
     def arrange(self, rows: Sequence[Row]) -> list[Row]:

@@ -15,7 +15,7 @@ Histogram(column='carrier', where='month <= 3')
 >>> sql("SELECT arr_delay FROM flights")
 Traceback (most recent call last):
 ...
-counterpoint.errors.UnsupportedSQL: SQL here has no raw column in SELECT (at character 8, 'arr_delay'): ...
+counterpoint.errors.UnsupportedSQL: Counterpoint's SQL does not support raw columns in SELECT (at ...
 """
 
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ def sql(text: str) -> SQLQuery:
     try:
         return replace(_read(tree), text=text)
     except RecursionError:
-        raise UnsupportedSQL("query that is nested so deeply", "", "ask for less at a time") from None
+        raise UnsupportedSQL("queries that are nested so deeply", "", "ask for less at a time") from None
 
 
 def _read(tree: "exp.Expr") -> SQLQuery:
@@ -129,7 +129,7 @@ class Outputs:
             inner = only(node, "this", "alias").this if named else node
             selected = selected._with(inner, str(node.alias) if named else None, node)
         if not selected.values:
-            raise unsupported("query without an aggregate", tree, "which keys occur is private: add COUNT(*)")
+            raise unsupported("queries without an aggregate", tree, "which keys occur is private: add COUNT(*)")
         for place, column in enumerate(by):
             if place not in [output.place for output in selected.outputs]:
                 raise unsupported(f"GROUP BY {column} without it in SELECT", tree, f"add {column} to SELECT")
@@ -144,7 +144,7 @@ class Outputs:
         if not is_computed(node):
             wider, place = self._asking(node)
             if place in [output.place for output in self.outputs]:
-                raise unsupported("aggregate twice", node, "once is enough, and costs once")
+                raise unsupported("the same aggregate twice", node, "once is enough, and costs once")
             return wider._named(name, alias, place, whole)
         wider = self
         for part in _aggregates(node):
@@ -169,7 +169,7 @@ class Outputs:
         if name in taken or any(f"{name}{suffix}" == output.name for output in self.outputs for suffix in _SUFFIXES):
             raise unsupported("two outputs of one name", whole, "give one of them another name with AS")
         if alias in self.by and place != self.by.index(alias):
-            raise unsupported("alias that is a column of GROUP BY", whole, "choose another name")
+            raise unsupported("an alias that is a column of GROUP BY", whole, "choose another name")
         return replace(self, outputs=(*self.outputs, Output(name, place)))
 
     def _key(self, node: "exp.Expr") -> int | None:
@@ -184,7 +184,7 @@ class Outputs:
 
     def _aggregate(self, node: "exp.Expr") -> Aggregate:
         if node.key == "column" and node.this.key == "identifier":
-            raise unsupported("raw column in SELECT", node, _RAW)
+            raise unsupported("raw columns in SELECT", node, _RAW)
         if node.key == "star" or (node.key == "column" and node.this.key == "star"):
             raise unsupported("SELECT *", node, _RAW)
         if node.key in ("literal", "boolean", "null", "neg"):
@@ -200,7 +200,7 @@ class Outputs:
         try:
             return Select(names, requests)
         except InvalidRequest as error:
-            raise UnsupportedSQL("such aggregates together", "", str(error)) from None
+            raise UnsupportedSQL("these aggregates together", "", str(error)) from None
 
     @property
     def parts(self) -> tuple[str | Computation, ...]:
@@ -247,7 +247,7 @@ class Outputs:
                 "add it to SELECT, where it is answered and charged",
             )
         raise unsupported(
-            f"such expression in {clause}", node, "name a column of GROUP BY, an aggregate of SELECT or its AS"
+            f"this expression in {clause}", node, "name a column of GROUP BY, an aggregate of SELECT or its AS"
         )
 
 
@@ -257,7 +257,7 @@ def _grouped(tree: "exp.Expr", scope: Scope) -> "Iterator[tuple[str, str | None]
     if group is None:
         return
     if not only(group, "expressions").expressions:
-        raise unsupported("GROUP BY of nothing", tree, "name columns after it, or leave it out")
+        raise unsupported("GROUP BY without columns", tree, "name columns after it, or leave it out")
     aliased = {
         str(node.alias): node.this
         for node in tree.expressions
@@ -289,7 +289,7 @@ def _numbered(node: "exp.Expr", outputs: Sequence[T]) -> T:
     """The output that a number stands for, counted from 1."""
     number = str(node.this)
     if not number.isdecimal() or len(number) > 5 or not 1 <= int(number) <= len(outputs):
-        raise unsupported("output of this number", node, f"SELECT has {len(outputs)} of them, counted from 1")
+        raise unsupported("an output of this number", node, f"SELECT has {len(outputs)} of them, counted from 1")
     return outputs[int(number) - 1]
 
 
