@@ -135,7 +135,7 @@ def _refuse(say: Callable[[str], None], session: Session) -> None:
     except BudgetExceeded as refusal:
         say(f"   [red]BudgetExceeded[/]: {refusal}")
     again = session.handles[1].ask(count(where="age < 18"))
-    say(f"   What was launched before goes on answering: {again} people are under 18, or about that.")
+    say(f"   What was launched before keeps answering: {again} people are under 18, or about that.")
 
 
 def _explain(console: Console, say: Callable[[str], None], session: Session) -> None:

@@ -222,7 +222,7 @@ def test_a_display_shows_budget_live_mechanisms_what_would_fit_and_what_is_reser
     ):
         assert words in shown, words
     s.launch(cp.Gaussian("0.25"))
-    assert "nothing more; what was launched goes on answering" in s._repr_html_()
+    assert "nothing more; what was launched keeps answering" in s._repr_html_()
     assert s.would_cost(cp.Gaussian("0.0001")).fits is False
 
 

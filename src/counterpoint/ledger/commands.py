@@ -269,7 +269,7 @@ def _charge(read: Read, at: Path, fit: Fit, most: int | None) -> tuple[int, Laun
     if most is not None and node.launched >= most:
         raise NotAllowed(
             f"this session has had {node.launched} launches, and {most} is the limit: a mechanism that was "
-            "launched goes on answering, and its custodian can grant another session"
+            "launched keeps answering, and its custodian can grant another session"
         )
     with stepping:
         account = composition.admit(node.account, fit.mechanism, fit.relation, fit.claim)

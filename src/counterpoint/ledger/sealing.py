@@ -120,7 +120,7 @@ class MasterKey:
                 os.fsync(file.fileno())
             sync_folder_of(path)
         except OSError as error:
-            os.unlink(path)  # half a key is none, and would stand in the way of a whole one
+            os.unlink(path)  # half a key is useless, and would block the next attempt
             raise _unmade(path, error) from None
         return cls(key)
 

@@ -408,7 +408,7 @@ def _would_fit(session: "Session", rule: Filter) -> str:
     pure = PureDP(left.epsilon)
     offers = [loss for loss in dict.fromkeys((own or pure, pure)) if any(loss.amounts)]
     if not offers:
-        return "nothing more; what was launched goes on answering"
+        return "nothing more; what was launched keeps answering"
     fits = "; or ".join(f"{loss!r}, such as {loss.example}" if loss.example else repr(loss) for loss in offers)
     return f"{fits}; delta {format_number(left.delta)} is left" if left.delta else fits
 

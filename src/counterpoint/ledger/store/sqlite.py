@@ -192,7 +192,7 @@ class SqliteStore(Tables):
             raise BackupFailed(path, type(error).__name__) from None
         finally:
             if not done:
-                os.unlink(path)  # half a ledger is none
+                os.unlink(path)  # half a ledger is useless
 
     @property
     def is_open(self) -> bool:
