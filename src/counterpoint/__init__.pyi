@@ -86,7 +86,7 @@ from counterpoint.schema.declaration import derived as derived
 from counterpoint.sources.infer import columns_from as columns_from, columns_like as columns_like
 from counterpoint.schema.units import each_row as each_row
 from counterpoint.sources.streams.live_table import LiveTable as LiveTable
-from counterpoint.sources.joins import Lookup as Lookup
+from counterpoint.sources.lookup import Lookup as Lookup
 from counterpoint.sources.combined import Sources as Sources
 from counterpoint.queries.source import Source as Source
 from counterpoint.sources.streams.stream import Stream as Stream

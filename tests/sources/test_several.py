@@ -11,7 +11,8 @@ from tests.ledger.places import Place
 from tests.queries.on_data import distinguisher
 
 import counterpoint as cp
-from counterpoint.errors import DataInUse, InvalidParameter, InvalidRequest, RequestConflict
+from counterpoint.engines.duckdb import EmbeddedEngine
+from counterpoint.errors import DataFailed, DataInUse, InvalidParameter, InvalidRequest, RequestConflict
 from counterpoint.privacy.messages import Ask, gap
 from counterpoint.privacy.relations import OneWay, Steps
 from counterpoint.privacy.secret import reveal
@@ -464,6 +465,102 @@ def test_a_stream_among_sources_belongs_to_them():
 def test_sources_that_do_not_fit_together_are_refused(make, message):
     with closing(people_of({})) as people, pytest.raises(InvalidParameter, match=message):
         make(people)
+
+
+FLIGHTS = {
+    "person": ["ann", "ann", "bob", "bob", "eve", "eve", "eve"],
+    "airport": ["JFK", "JFK", "LGA", "JFK", None, "LGA", "EWR"],
+    "hour": [0, 5, 0, None, 3, 9, 0],
+}
+HOURS = cp.number(0, 23)
+
+
+def flights(weather):
+    """A table whose rows see the weather."""
+    columns = {"airport": cp.text(), "hour": HOURS}
+    table = cp.Table(pd.DataFrame(FLIGHTS).astype({"hour": "Int64"}), unit="person", rows_per_unit=3, columns=columns)
+    return cp.Sources(flights=table, weather=weather, unit="person")
+
+
+def winds(source):
+    """How many rows see each wind, and what is missing."""
+    with cp.Session(source, within=cp.PureDP(10**9)) as session:
+        asked = session.launch(cp.Laplace(10**8, asks=2))
+        seen = asked.ask(cp.count(by=["weather.wind"], keys=range(10), of="flights"))
+        missing = asked.ask(cp.count(where="weather.wind IS NULL", of="flights"))
+        return {wind: n for wind, n in enumerate(seen) if n}, missing
+
+
+def by_hour():
+    frame = pd.DataFrame({"airport": ["JFK", "JFK", "LGA"], "hour": [0, 5, 0], "wind": [3, 4, 5]})
+    return cp.Lookup(
+        frame, key=["airport", "hour"], columns={"airport": cp.text(), "hour": HOURS, "wind": cp.number(0, 9)}
+    )
+
+
+def by_range(since=(0, 5, 0), until=(5, 23, 9)):
+    frame = pd.DataFrame({"airport": ["JFK", "JFK", "LGA"], "since": since, "until": until, "wind": [3, 4, 5]})
+    columns = {"airport": cp.text(), "since": HOURS, "until": HOURS, "wind": cp.number(0, 9)}
+    return cp.Lookup(frame, key="airport", columns=columns, ranges={"hour": ("since", "until")})
+
+
+@pytest.mark.parametrize("broken", [False, True], ids=["the engine", "the second path"])
+@pytest.mark.parametrize(("weather", "seen"), [(by_hour, {3: 1, 4: 1, 5: 1}), (by_range, {3: 1, 4: 1, 5: 1})])
+def test_a_lookup_is_found_by_several_keys_or_by_ranges_and_what_finds_none_is_missing(
+    weather, seen, broken, monkeypatch
+):
+    source = flights(weather())
+    if broken:
+        monkeypatch.setattr(EmbeddedEngine, "run", refuse)
+    assert winds(source) == (seen, 4)
+
+
+def refuse(*_):
+    raise DataFailed("planted")
+
+
+def test_ranges_alone_find_a_row_of_a_lookup():
+    frame = pd.DataFrame({"since": [0, 4], "until": [1, 10], "wind": [1, 2]})
+    columns = {"since": HOURS, "until": HOURS, "wind": cp.number(0, 9)}
+    assert winds(flights(cp.Lookup(frame, columns=columns, ranges={"hour": ("since", "until")}))) == ({1: 3, 2: 2}, 2)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: by_range(until=(6, 23, 9)), "must not overlap, and some do for one 'airport'"),
+        (lambda: by_range(since=(0, 5, 9)), "must end after it begins"),
+        (lambda: cp.Lookup(pd.DataFrame(FLIGHTS)), "found by its key"),
+        (lambda: cp.Lookup(pd.DataFrame(FLIGHTS), key="hour", ranges={"x": ("hour", "person")}), "counts once"),
+        (
+            lambda: cp.Lookup(pd.DataFrame(FLIGHTS), ranges={"x": "hour"}),
+            "names one column of the rows and the two ends",
+        ),
+        (
+            lambda: cp.Lookup(pd.DataFrame({"a": ["x"], "b": ["y"]}), ranges={"hour": ("a", "b")}),
+            "two columns of numbers, dates or times",
+        ),
+    ],
+)
+def test_lookups_of_which_a_row_could_find_several_are_refused(make, message):
+    with pytest.raises(InvalidParameter, match=message):
+        make()
+
+
+def test_sql_joins_a_lookup_by_all_of_its_keys_or_by_its_range():
+    joined = "SELECT COUNT(*) AS n FROM flights AS f LEFT JOIN weather AS w"
+    text = "{} {} WHERE w.wind = 3"
+    with cp.Session(flights(by_hour()), within=cp.PureDP(10**9)) as session:
+        for on in ("USING (airport, hour)", "ON w.hour = f.hour AND f.airport = w.airport"):
+            assert session.sql(text.format(joined, on), epsilon=10**8)["n"] == 1
+        with pytest.raises(InvalidRequest, match=r"Rows see LEFT JOIN weather USING \(airport, hour\)"):
+            session.sql(text.format(joined, "USING (airport)"), epsilon=1)
+    with cp.Session(flights(by_range()), within=cp.PureDP(10**9)) as session:
+        on = "ON f.airport = w.airport AND w.since <= f.hour AND f.hour < w.until"
+        assert session.sql(text.format(joined, on), epsilon=10**8)["n"] == 1
+        for wrong in (on.replace("<=", "<"), "USING (airport, hour)", on.replace(" AND f.hour < w.until", "")):
+            with pytest.raises(InvalidRequest, match=r"weather\.since AND flights\.hour < weather\.until"):
+                session.sql(text.format(joined, wrong), epsilon=1)
 
 
 @pytest.mark.parametrize(

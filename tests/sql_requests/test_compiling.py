@@ -152,9 +152,15 @@ def test_joins_are_the_dotted_names_of_requests(text, request_, wanted):
         ("SELECT COUNT(*) FROM calls", "there is no source 'calls' for FROM; there are: people, visits"),
         ("SELECT COUNT(*) FROM pages", "there is no source 'pages' for FROM"),
         ("SELECT COUNT(DISTINCT page) FROM visits", "of the column that identifies a unit: person; how many values"),
-        ("SELECT COUNT(*) FROM visits LEFT JOIN people USING (page)", "cannot find one of people by 'page'"),
-        ("SELECT COUNT(*) FROM visits LEFT JOIN pages USING (person)", "it sees LEFT JOIN people USING .person. LEFT"),
-        ("SELECT COUNT(*) FROM people LEFT JOIN visits USING (person)", "cannot find one of visits by 'person'"),
+        (
+            "SELECT COUNT(*) FROM visits LEFT JOIN people USING (page)",
+            "cannot find one of people by LEFT JOIN people USING .page.",
+        ),
+        (
+            "SELECT COUNT(*) FROM visits LEFT JOIN pages USING (person)",
+            "Rows see LEFT JOIN people USING .person.; LEFT",
+        ),
+        ("SELECT COUNT(*) FROM people LEFT JOIN visits USING (person)", "cannot find one of visits by LEFT JOIN"),
         ("SELECT COUNT(*) FROM visits LEFT JOIN calls USING (person)", "cannot find one of calls"),
     ],
 )

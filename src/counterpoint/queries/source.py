@@ -77,8 +77,11 @@ class Source:
         """The names of the sources that requests are about, if there are several (see `Sources`)."""
         return ()
 
-    def seen_from(self, name: str) -> Mapping[str, str]:
-        """What the rows of the source of this name see of others: each by its name, with the column that finds it."""
+    def seen_from(self, name: str) -> Mapping[str, tuple[tuple[str, str, str], ...]]:
+        """What the rows of the source of this name see of others, and how each is found.
+
+        A row finds another by comparisons of its own columns with the other's, as in `("day", ">=", "since")`.
+        """
         return {}
 
     @property

@@ -38,8 +38,9 @@ from counterpoint.queries.request import OnSource, PreparedQuery, Request, descr
 from counterpoint.queries.source import Source
 from counterpoint.schema.units import one_column
 from counterpoint.schema.versions import DeclaredData
-from counterpoint.sources.joins import JoinedRequest, JoinView, Lookup, Member, compile_joined
+from counterpoint.sources.joins import JoinedRequest, JoinView, Member, compile_joined
 from counterpoint.sources.journal import Channel, Journal
+from counterpoint.sources.lookup import Lookup
 from counterpoint.sources.report import Report
 from counterpoint.sources.streams.items import RunningTotal, Subscription, read_subscription
 from counterpoint.sources.streams.live_table import LiveTable
@@ -108,10 +109,11 @@ class Sources(Source):
         """The names of the sources that requests are about."""
         return tuple(self._members)
 
-    def seen_from(self, name: str) -> dict[str, str]:
-        """What the rows of a source see: attributes of their unit, and lookups by the lookup's key."""
+    def seen_from(self, name: str) -> dict[str, tuple[tuple[str, str, str], ...]]:
+        """What the rows of a source see: attributes of their own unit, and what lookups have for their values."""
+        by_unit = ((self._unit, "=", self._unit),)
         return {
-            join.name: self._lookups[join.name].key if join.name in self._lookups else self._unit
+            join.name: self._lookups[join.name].comparisons if join.name in self._lookups else by_unit
             for join in self._besides[name].joins
         }
 
@@ -122,7 +124,7 @@ class Sources(Source):
             f"budget. A row sees what its own {self._unit} has in sources with one row for each, and public tables."
         )
         private = [f"{name}:\n{source.describe()}" for name, source in self._members.items()]
-        public = [f"{name}: public, found by {lookup.key}" for name, lookup in self._lookups.items()]
+        public = [f"{name}: public, found by {lookup.found_by}" for name, lookup in self._lookups.items()]
         return "\n\n".join((head, *private, *public))
 
     @property

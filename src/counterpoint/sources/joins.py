@@ -11,7 +11,7 @@ emitted like any other, over the joined rows. Only the sources that a request me
 >>> from counterpoint.schema.columns import number, text
 >>> from counterpoint.queries.compile import canonical
 >>> visits = Declaration("person", 5, "add-or-remove", (Named("page", text()),))
->>> people = Joined("people", (Named("age", number(0, 120)),), on="u")
+>>> people = Joined("people", (Named("age", number(0, 120)),), on=("u",))
 >>> found = compile_joined(visits, RowView("visits"), [people], canonical(count(where="people.age >= 65")))
 >>> found.compiled.statements[0].partition("(SELECT * FROM visits)")[2]
 ' AS b LEFT JOIN beside AS j0 ON b.u = j0.f0) AS joined WHERE c1 >= 65'
@@ -19,13 +19,15 @@ emitted like any other, over the joined rows. Only the sources that a request me
 ('people',)
 """
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
+from operator import itemgetter
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec.structs import replace
 
-from counterpoint.encoding import decode, digest
+from counterpoint.encoding import decode
 from counterpoint.engines.duckdb import DUCKDB, JoinedTable
 from counterpoint.engines.sampling import column_array, stored_kind
 from counterpoint.errors import InvalidParameter
@@ -33,28 +35,47 @@ from counterpoint.queries import fallback
 from counterpoint.queries.compile import Compiled, RowView, compile_request
 from counterpoint.queries.plan import QueryPlan, narrowed
 from counterpoint.queries.request import Request
-from counterpoint.schema.columns import Column, Key
-from counterpoint.schema.declaration import Declaration, Derived, Named
+from counterpoint.schema.declaration import Declaration, Named
 from counterpoint.schema.expressions.evaluate import StoredRow
-from counterpoint.schema.times import Date
-from counterpoint.schema.units import each_row
+from counterpoint.sources.lookup import Lookup, compares
 from counterpoint.sources.streams.live_table import LiveTable
 from counterpoint.sources.streams.stream import Stream
 from counterpoint.sources.table import Table
 
 
 class Joined(NamedTuple):
-    """The columns of another source that rows see; `on` is the column in which rows hold its key.
+    """The columns of another source that rows see; `on` are the columns in which rows hold its keys.
 
-    `table` has its rows, in the engine of the rows that see it: the key `f0`, then the columns `f1`, ... Its name is
-    its own in this process, and not the source's: an engine would take `people` and `People` for one.
+    If `within` is a column, a row also has to lie in a range of the other source's row: from the first of its two ends
+    on, and before the second. No two ranges of one key overlap.
+
+    `table` has its rows, in the engine of the rows that see it: the keys `f0`, ..., the two ends if there is a range,
+    then the columns. Its name is its own in this process, and not the source's: an engine would take `people` and
+    `People` for one.
     """
 
     name: str
     columns: tuple[Named, ...]
-    on: str
+    on: tuple[str, ...]
+    within: str | None = None
     neighbours: str = "add-or-remove"
     table: str = "beside"
+
+    def source_of(self, place: int) -> str:
+        """The column of `table` that holds its column at this place, of those that rows see."""
+        return f"f{len(self.on) + (0 if self.within is None else 2) + place}"
+
+    def sql(self, alias: str) -> tuple[list[str], str]:
+        """The columns that rows see, and the join that finds them; the rows are `b`."""
+        columns = [f"{alias}.{self.source_of(place)}" for place in range(len(self.columns))]
+        found = [f"b.{column} = {alias}.f{place}" for place, column in enumerate(self.on)]
+        if self.within is None:
+            return columns, f"LEFT JOIN {self.table} AS {alias} ON {' AND '.join(found)}"
+        first = len(self.on)
+        found.append(f"b.{self.within} >= {alias}.f{first}")  # of several, ASOF finds the latest, whose end is compared
+        inside = f"b.{self.within} < {alias}.f{first + 1}"
+        cases = [f"CASE WHEN {inside} THEN {column} END" for column in columns]
+        return cases, f"ASOF LEFT JOIN {self.table} AS {alias} ON {' AND '.join(found)}"
 
 
 class JoinedRequest(NamedTuple):
@@ -102,72 +123,11 @@ def _joined(width: int, view: RowView, joins: Sequence[Joined]) -> str:
     columns = [*(f"b.c{i} AS c{i}" for i in range(width)), "b.u AS u"]
     found = []
     for number, join in enumerate(joins):
-        columns += [f"j{number}.f{i + 1} AS c{width + i}" for i in range(len(join.columns))]
-        width += len(join.columns)
-        found.append(f" LEFT JOIN {join.table} AS j{number} ON b.{join.on} = j{number}.f0")
+        visible, joined = join.sql(f"j{number}")
+        columns += [f"{column} AS c{width + i}" for i, column in enumerate(visible)]
+        width += len(visible)
+        found.append(f" {joined}")
     return f"SELECT {', '.join(columns)} FROM ({narrowed(view.rows, view.within)}) AS b{''.join(found)}"
-
-
-MOST_ROWS = 10**7
-"""The most rows of a lookup: it is held in memory, and again beside the rows that see it."""
-
-
-class Lookup:
-    """A public lookup table: what everyone may know about a value, such as the section of a page.
-
-    Its rows are protected by nothing; `data` and `columns` are those of a `Table`. In `Sources`, the rows of a source
-    that has a column with the name of the lookup's key see the lookup's columns under that value. The key must be
-    unique, which is checked here: otherwise a row would become several.
-
-    >>> import duckdb
-    >>> from counterpoint.schema.columns import category, text
-    >>> rows = duckdb.sql("SELECT * FROM (VALUES ('/a', 'news'), ('/b', 'sport')) AS pages(page, section)")
-    >>> Lookup(rows, key="page", columns={"page": text(), "section": category(["news", "sport"])})
-    Lookup(section; key='page', 2 rows)
-    >>> Lookup(rows, key="section", columns={"page": text(), "section": category(["news"])})
-    Traceback (most recent call last):
-    ...
-    counterpoint.errors.InvalidParameter: the key of a lookup must be there in every row, and 'section' is missing ...
-    """
-
-    __slots__ = ("columns", "key", "key_column", "rows")
-
-    def __init__(self, data: object, key: str, columns: Mapping[str, Column | Derived] | None = None) -> None:
-        with Table(data, unit=each_row, columns=columns, neighbours="replace") as table:
-            declared = table.declaration
-            place = declared.index(key)
-            names = ", ".join(f"c{i}" for i in range(len(declared.columns)))
-            found = table.all_rows(names)
-        if len(found) > MOST_ROWS:
-            raise InvalidParameter(f"a lookup has at most {MOST_ROWS} rows, not {len(found)}")
-        keys = [row[place] for row in found]
-        if None in keys:
-            raise InvalidParameter(f"the key of a lookup must be there in every row, and {key!r} is missing in some")
-        if len(set(keys)) < len(keys):
-            raise InvalidParameter(
-                f"the key of a lookup must be unique, and {key!r} has a value in several rows: keep one of them"
-            )
-        self.key = key
-        self.key_column = declared.columns[place].column
-        self.columns: tuple[Named, ...] = tuple(it for i, it in enumerate(declared.columns) if i != place)
-        self.rows: list[tuple[Key | None, ...]] = sorted(
-            ((row[place], *(value for i, value in enumerate(row) if i != place)) for row in found),
-            key=lambda row: str(row[0]),
-        )
-        """The key of each row, then its other columns, in stored form."""
-
-    def __repr__(self) -> str:
-        names = ", ".join(named.name for named in self.columns)
-        return f"Lookup({names}; key={self.key!r}, {len(self.rows)} rows)"
-
-    def fits(self, column: Column) -> bool:
-        """Whether the values of a column are stored as the keys are."""
-        own = self.key_column
-        return (own.kind, own.grid, isinstance(own, Date)) == (column.kind, column.grid, isinstance(column, Date))
-
-    def fingerprint(self) -> str:
-        """A digest of everything; it is public."""
-        return digest("lookup", self.key, self.key_column, self.columns, tuple(self.rows)).hex()
 
 
 Member: TypeAlias = Table | Stream | LiveTable
@@ -218,23 +178,24 @@ class JoinView:
                 continue
             if source.declaration.rows_per_unit != 1:
                 continue
-            found.append(Joined(other, source.declaration.columns, "u", source.declaration.neighbours))
+            found.append(Joined(other, source.declaration.columns, ("u",), None, source.declaration.neighbours))
         return found
 
     def _looked_up(self, declared: Declaration) -> list[Joined]:
-        """The lookups whose key is a column of these rows."""
+        """The lookups whose keys, and what their ranges are about, are columns of these rows."""
         found = []
         own = {named.name: (f"c{i}", named.column) for i, named in enumerate(declared.columns)}
         for other, lookup in self._lookups.items():
-            if lookup.key not in own:
+            if not own.keys() >= {name for name, _ in lookup.compared}:
                 continue
-            place, column = own[lookup.key]
-            if not lookup.fits(column):
-                raise InvalidParameter(
-                    f"{lookup.key} is {column.describe()} in {self._name}, and {lookup.key_column.describe()} in "
-                    f"{other}: declare both alike"
-                )
-            found.append(Joined(other, lookup.columns, place))
+            for name, theirs in lookup.compared:
+                if not compares(own[name][1], theirs):
+                    raise InvalidParameter(
+                        f"{name} is {own[name][1].describe()} in {self._name}, and {theirs.describe()} in {other}: "
+                        "declare both alike"
+                    )
+            within = None if lookup.within is None else own[lookup.within][0]
+            found.append(Joined(other, lookup.columns, tuple(own[name][0] for name in lookup.key), within))
         return found
 
     def fetch(self, request: JoinedRequest, pins: PinOf) -> list[tuple[Any, ...]]:
@@ -252,25 +213,42 @@ class JoinView:
         """The rows with the columns of these sources behind their own, joined here, one at a time."""
         own = self._members[self._name]
         if isinstance(own, Table):
-            keys = {int(join.on[1:]) for join in joins if join.on != "u"}
-            rows = own.stored_rows(keys.union(plan.columns()))
+            read = {column for join in joins for column in (*join.on, join.within) if column not in ("u", None)}
+            rows = own.stored_rows({int(column[1:]) for column in read}.union(plan.columns()))
         else:
             pin = pins(self._name)
             assert isinstance(pin, int)
             rows = own.stored_rows(pin)
-        found = [self._by_key(join, pins) for join in joins]
+        found = [self._finder(join, pins) for join in joins]
         for *columns, unit in rows:
             beside: list[Any] = []
-            for join, (blank, by_key) in zip(joins, found, strict=True):
-                beside += by_key.get(unit if join.on == "u" else columns[int(join.on[1:])], blank)
+            for seen_by in found:
+                beside += seen_by(columns, unit)
             yield (*columns, *beside, unit)
 
-    def _by_key(self, join: Joined, pins: PinOf) -> tuple[tuple[None, ...], dict[Any, tuple[Any, ...]]]:
-        """What a row sees that finds nothing, and what others see, by the key."""
-        keys, *columns = [column.tolist() for column in self._table(join, pins).columns()]
-        by_key = dict(zip(keys, zip(*columns, strict=True), strict=True))
-        by_key.pop(None, None)
-        return (None,) * len(columns), by_key
+    def _finder(self, join: Joined, pins: PinOf) -> Callable[[Sequence[Any], Any], tuple[Any, ...]]:
+        """What a row sees of another source, by its columns and its unit."""
+        by_key: dict[tuple[Any, ...], list[tuple[Any, ...]]] = {}
+        columns = [column.tolist() for column in self._table(join, pins).columns()]
+        for row in zip(*columns, strict=True):
+            by_key.setdefault(row[: len(join.on)], []).append(row[len(join.on) :])
+        blank = (None,) * len(join.columns)
+
+        def value(column: str, row: Sequence[Any], unit: Any) -> Any:
+            return unit if column == "u" else row[int(column[1:])]
+
+        def equal(row: Sequence[Any], unit: Any) -> tuple[Any, ...]:
+            key = tuple(value(column, row, unit) for column in join.on)
+            return blank if None in key else by_key.get(key, [blank])[0]
+
+        def inside(row: Sequence[Any], unit: Any) -> tuple[Any, ...]:
+            assert join.within is not None
+            key, at = tuple(value(column, row, unit) for column in join.on), value(join.within, row, unit)
+            ranges = [] if None in key or at is None else by_key.get(key, [])
+            place = bisect_right(ranges, at, key=itemgetter(0)) - 1
+            return ranges[place][2:] if place >= 0 and at < ranges[place][1] else blank
+
+        return equal if join.within is None else inside
 
     def _run(self, sql: str, joins: Sequence[Joined], pins: PinOf) -> list[tuple[Any, ...]]:
         own = self._members[self._name]
@@ -283,10 +261,12 @@ class JoinView:
         return own.log.fetch(own.declaration, sql, pin, tables)
 
     def _table(self, join: Joined, pins: PinOf) -> JoinedTable:
-        """What is joined, as a table whose first column is the key."""
+        """What is joined, as a table whose first columns are the keys and the ends of a range."""
         lookup = self._lookups.get(join.name)
         pin = "public" if lookup is not None else pins(join.name)
-        kinds = [self._key_kind(join), *(stored_kind(named.column) for named in join.columns)]
+        ends = () if join.within is None else (join.within,) * 2
+        kinds = [self._kind_of(column) for column in (*join.on, *ends)]
+        kinds += [stored_kind(named.column) for named in join.columns]
 
         def columns() -> list[Any]:
             rows = lookup.rows if lookup is not None else self._attribute_rows(join, pin)
@@ -295,11 +275,12 @@ class JoinView:
 
         return JoinedTable(join.table, pin, kinds, columns)
 
-    def _key_kind(self, join: Joined) -> str:
-        if join.on != "u":
-            assert self.rows is not None
-            return stored_kind(self.rows[0].columns[int(join.on[1:])].column)
-        return self._unit_kind
+    def _kind_of(self, column: str) -> str:
+        """The type by which an engine holds a column of these rows, or their units."""
+        if column == "u":
+            return self._unit_kind
+        assert self.rows is not None
+        return stored_kind(self.rows[0].columns[int(column[1:])].column)
 
     @property
     def _unit_kind(self) -> str:

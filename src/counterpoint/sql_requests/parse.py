@@ -13,7 +13,7 @@ read back as it is written, and a query whose tree does not come back is refused
 >>> tree = parsed("SELECT AVG(p.age) FROM visits AS v LEFT JOIN people AS p ON v.person = p.person GROUP BY v.page")
 >>> scope = Scope.read(tree)
 >>> scope.source, scope.joins
-('visits', (Join(name='people', on='person'),))
+('visits', (Join(name='people', on=(('person', '=', 'person'),)),))
 >>> scope.column(tree.expressions[0].this), scope.column(tree.args["group"].expressions[0])
 ('people.age', 'page')
 >>> parsed("SELECT COUNT(*) FROM flights; DROP TABLE flights")
@@ -233,15 +233,18 @@ def reads_back(tree: "exp.Expr", text: str) -> bool:
         return False
 
 
+_COMPARED = {"eq": ("=", "="), "gte": (">=", "<="), "lt": ("<", ">"), "lte": ("<=", ">="), "gt": (">", "<")}
+"""Comparisons of a join, and what each is when its sides change places."""
+
 _LEFT = "write LEFT JOIN name USING (key): a row that finds nothing keeps its place, and the columns are missing there"
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """A source that is joined, and the column whose values find its rows."""
+    """A source that is joined, and how its rows are found: comparisons of a column in FROM with one of its own."""
 
     name: str
-    on: str
+    on: tuple[tuple[str, str, str], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,19 +278,23 @@ class Scope:
         if called in dict(self.called):
             raise unsupported("two tables of one name", join, "give one of them another name, as in people AS p")
         wider = Scope(self.source, self.joins, (*self.called, (called, name)))
-        return Scope(self.source, (*self.joins, Join(name, wider._key(join, name))), wider.called)
+        return Scope(self.source, (*self.joins, Join(name, tuple(wider._comparisons(join, name)))), wider.called)
 
-    def _key(self, join: "exp.Expr", name: str) -> str:
-        """The column on both sides of a join: of the source in FROM, and of the joined one."""
-        using, on = list(join.args.get("using") or ()), join.args.get("on")
-        if len(using) == 1 and on is None and using[0].key == "identifier":
-            return str(only(using[0], "this", "quoted").name)
-        if not using and on is not None and on.key == "eq":
-            one, other = (self.column(side) for side in (only(on, "this", "expression").this, on.expression))
-            for left, right in ((one, other), (other, one)):
-                if f"{name}.{left}" == right:
-                    return left
-        raise unsupported("joins on anything other than one key", join, f"{_LEFT}, where both call the key the same")
+    def _comparisons(self, join: "exp.Expr", name: str) -> "Iterator[tuple[str, str, str]]":
+        """How rows of the joined source are found: equal columns, or ON with comparisons that all hold."""
+        for column in join.args.get("using") or ():
+            same = str(only(column, "this", "quoted").name)
+            yield same, "=", same
+        on = join.args.get("on")
+        for compared in () if on is None else on.flatten() if on.key == "and" else (on,):
+            sides = only(compared, "this", "expression") if compared.key in _COMPARED else None
+            own, other = ("", "") if sides is None else (self.column(sides.this), self.column(sides.expression))
+            sign, turned = _COMPARED.get(compared.key, ("", ""))
+            if own.startswith(f"{name}."):
+                own, sign, other = other, turned, own
+            if "." in own or not other.startswith(f"{name}."):
+                raise unsupported("joins on anything other than columns of both sides", join, _LEFT)
+            yield own, sign, other.removeprefix(f"{name}.")
 
     def column(self, node: "exp.Expr") -> str:
         """The name of a column as requests write it: of a joined source, with that source's name and a dot."""

@@ -343,10 +343,11 @@ class SQLQuery:
             raise InvalidRequest(f"there is no source {self.source!r} for FROM; there are: {', '.join(source.names)}")
         seen = source.seen_from(self.source)
         for join in self.joins:
-            if seen.get(join.name) != join.on:
-                known = " ".join(f"LEFT JOIN {name} USING ({key})" for name, key in seen.items()) or "no others"
+            if set(seen.get(join.name, ())) != set(join.on):
+                known = "; ".join(_join_text(self.source, name, on) for name, on in seen.items()) or "no others"
+                wrong = _join_text(self.source, join.name, join.on)
                 raise InvalidRequest(
-                    f"a row of {self.source} cannot find one of {join.name} by {join.on!r}; it sees {known}"
+                    f"a row of {self.source} cannot find one of {join.name} by {wrong}. Rows see {known}"
                 )
         return on_source(self.source, self.request)
 
@@ -369,6 +370,19 @@ class SQLQuery:
     def arrange(self, rows: Sequence[Row]) -> list[Row]:
         """The rows of the answer, keys and then aggregates, that are shown, in their order."""
         return arranged(rows, self.having, self.order, self.limit)
+
+
+def _join_text(source: str, name: str, on: Sequence[tuple[str, str, str]]) -> str:
+    """A join as a query writes it.
+
+    >>> _join_text("visits", "rates", [("currency", "=", "currency"), ("day", ">=", "since")])
+    'LEFT JOIN rates ON visits.currency = rates.currency AND visits.day >= rates.since'
+    >>> _join_text("visits", "people", [("person", "=", "person")])
+    'LEFT JOIN people USING (person)'
+    """
+    if all((sign, own) == ("=", other) for own, sign, other in on):
+        return f"LEFT JOIN {name} USING ({', '.join(own for own, _, _ in on)})"
+    return f"LEFT JOIN {name} ON {' AND '.join(f'{source}.{own} {sign} {name}.{other}' for own, sign, other in on)}"
 
 
 def _values(key: KeyOrTuple) -> tuple[bool | int | str, ...]:
