@@ -16,6 +16,7 @@ True
 from collections import Counter
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, ClassVar, cast
 
 from counterpoint.composition.accumulator import Account
@@ -148,7 +149,7 @@ class Slots(Rule, Value, frozen=True):
     @property
     def total(self) -> Loss:
         """The optimal composition of all slots."""
-        return optimal([loss for loss, count in self.slots for _ in range(count)]).loss
+        return _composed(self.slots)
 
     def bound(self, relation: Relation) -> Loss:
         """The optimal composition of all slots."""
@@ -179,6 +180,12 @@ class Slots(Rule, Value, frozen=True):
             f"{self!r} composed, {left} of them not taken yet",
             self.theorem,
         )
+
+
+@lru_cache(maxsize=256)
+def _composed(slots: tuple[tuple[Loss, int], ...]) -> Loss:
+    """The optimal composition of slots; remembered, as every launch looks at its kind."""
+    return optimal([loss for loss, count in slots for _ in range(count)]).loss
 
 
 def _require_draws(claim: Claim, slot: Loss) -> None:
