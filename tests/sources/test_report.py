@@ -283,5 +283,6 @@ def test_several_sources_have_a_report_on_each_table():
     rows = pa.table({"id": [1, 2], "age": [41, 170]})
     with pytest.warns(CustodianWarning):
         visits = cp.Table(rows, unit="id", rows_per_unit=1, columns={"age": cp.number(0, 120)})
-    both = cp.Sources(unit="id", visits=visits, news=cp.Stream(fields={"id": cp.whole()}, unit="id", per_unit=1))
+    news = cp.Stream(fields={"id": cp.number(0, 9)}, unit="id", per_unit=1)
+    both = cp.Sources(unit="id", visits=visits, news=news)
     assert {name: found.columns[1].above for name, found in both.check().items()} == {"visits": 1}
