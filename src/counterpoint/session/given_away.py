@@ -37,6 +37,7 @@ class GivenAway:
         self._begun: set[Path] = set()
         """Launches that were not finished when they were looked at."""
         self._rows: dict[Path, LaunchRecord | None] = {}
+        self._used: dict[Path, tuple[LaunchRecord, float]] = {}
         self._lock = threading.Lock()
 
     @classmethod
@@ -57,8 +58,19 @@ class GivenAway:
             self._begun = {path for path, row in looked_at.items() if row is None}
             given = {path: row for path, row in looked_at.items() if row is not None and _is_given(row)}
             self._engine.ledger.read_all(self._rows)
-            self._rows = dict(sorted((self._rows | given).items(), key=lambda item: int(item[0][-1])))
+            if given:
+                self._rows = dict(sorted((self._rows | given).items(), key=lambda item: int(item[0][-1])))
             return {path: row for path, row in self._rows.items() if row is not None}
+
+    def used(self) -> dict[Path, float]:
+        """The share of its budget that each has used (`used_share`); computed anew only where the row has changed."""
+        rows = self.rows()
+        with self._lock:
+            for path, row in rows.items():
+                known = self._used.get(path)
+                if known is None or known[0] is not row:
+                    self._used[path] = row, used_share(row)
+            return {path: self._used[path][1] for path in rows}
 
 
 def _is_given(row: LaunchRecord) -> bool:

@@ -21,7 +21,7 @@ loss       ▃▃
 """
 
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from html import escape
@@ -41,6 +41,7 @@ from counterpoint.mechanisms.concurrent import Concurrent
 from counterpoint.mechanisms.external import External
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import format_number
+from counterpoint.privacy.claims import Claim
 from counterpoint.privacy.relations.relation import Relation
 from counterpoint.session.runner import part_key
 from counterpoint.session.scope import launched_at
@@ -63,6 +64,9 @@ def timeline_of(
     return TimelineReading(session, shows).timeline(by)
 
 
+_LAUNCHING = ("launch", "delegation", "charge", "question")
+
+
 @dataclass
 class _Line:
     """A lane while it is read."""
@@ -73,6 +77,8 @@ class _Line:
     by: str | None
     row: LaunchRecord | None
     start: int
+    claim: Claim
+    """What was charged for it."""
     order: tuple[int, ...] = ()
     """Inner lanes stand below the one that paid for them."""
     asks: list[Mark] = field(default_factory=list)
@@ -131,6 +137,7 @@ class TimelineReading:
         facts = self._engine.ledger.history()
         waiting = {intent.path for intent in self._engine.ledger.opened()}
         self._rows.clear()
+        self._read_launched(facts[self._seen :])
         for fact in facts[self._seen :]:
             inside = fact.kind == "recovery" or (fact.path[:here] == self._path and self._shows(fact))
             if inside and fact.kind in known:
@@ -141,6 +148,15 @@ class TimelineReading:
             line = self._lines[path]
             line.row, line.lane = self._row(path), None
         self._changed &= waiting
+
+    def _read_launched(self, facts: Sequence[HistoryEntry]) -> None:
+        """Read the rows of what these lines launched together: one by one, they would take most of a first look."""
+        launched = self._launched.copy()
+        for fact in facts:
+            if fact.kind in _LAUNCHING:
+                self._rows[(*fact.path, launched[fact.path])] = None
+                launched[fact.path] += 1
+        self._engine.ledger.read_all(self._rows)
 
     @property
     def _known(self) -> dict[str, Callable[[int, HistoryEntry], TimelineEvent]]:
@@ -166,7 +182,7 @@ class TimelineReading:
         self._launched[fact.path] += 1
         started = self._row(child)
         mechanism, by = launched_at(self._engine, child) if started is None else (started.mechanism, started.by)
-        line = _Line(child, self._number(child), mechanism, by, started, at)
+        line = _Line(child, self._number(child), mechanism, by, started, at, mechanism.claim)
         self._lines[child] = self._newest = line
         line.order = self._order(line)
         self._changed.add(child)
@@ -179,12 +195,12 @@ class TimelineReading:
     def _reserved(self, line: _Line) -> str:
         """What a delegation or a partition has reserved, in words."""
         for_whom = "for a delegated session" if line.by is None else f"for the parts by {line.by}"
-        return f"{line.mechanism.claim.loss!r} {for_whom}"
+        return f"{line.claim.loss!r} {for_whom}"
 
     def _charge(self, line: _Line, says: str) -> None:
         """The level after this launch, by the rule that admitted it."""
         before = self._steps[-1].after if self._steps else 0.0
-        self._account = self._rule.charge(self._account, line.mechanism.claim)
+        self._account = self._rule.charge(self._account, line.claim)
         after = max(before, self._read(self._rule.loss(self._account)))
         reserve = isinstance(line.mechanism, Concurrent)
         self._steps.append(Step(line.start, before, after, line.number, f"event {line.start}: {says}", reserve))
@@ -265,7 +281,7 @@ class TimelineReading:
         """The lane, now that all of it is known. Where it halted is its last ask."""
         mechanism, asked = line.mechanism, count(len(line.asks), "ask")
         cost, kind, depth = (
-            self._read.spelled(mechanism.claim.loss),
+            self._read.spelled(line.claim.loss),
             type(mechanism).__name__,
             len(line.order) - 1,
         )

@@ -29,7 +29,7 @@ from counterpoint.display.markup import element, joined, percent
 from counterpoint.display.timeline import MOST_ASKS, MOST_LANES, Timeline, count, moments, zoomed
 from counterpoint.service.pages.render import drawn
 from counterpoint.service.pages.words import figure, whole_number
-from counterpoint.session.given_away import GivenAway, used_share
+from counterpoint.session.given_away import GivenAway
 from counterpoint.session.session import Session
 from counterpoint.session.timeline import gauge_of
 
@@ -107,8 +107,8 @@ def reserves(session: Session, timeline: Timeline) -> list[tuple[str, float]]:
         if step.reserve:
             first.setdefault(step.number, step.after - step.before)
             charged[step.number] += step.after - step.before
-    rows = GivenAway.of(session).rows() if charged else {}
-    used = {str(int(path[-1]) + 1): used_share(row) for path, row in rows.items()}
+    shares = GivenAway.of(session).used() if charged else {}
+    used = {str(int(path[-1]) + 1): share for path, share in shares.items()}
     found = [(number, charged[number] - first[number] * used.get(number, 0.0)) for number in charged]
     return [(number, amount) for number, amount in found if amount > 1e-12]
 
