@@ -278,7 +278,10 @@ class Scope:
         if called in dict(self.called):
             raise unsupported("two tables of one name", join, "give one of them another name, as in people AS p")
         wider = Scope(self.source, self.joins, (*self.called, (called, name)))
-        return Scope(self.source, (*self.joins, Join(name, tuple(wider._comparisons(join, name)))), wider.called)
+        compared = tuple(wider._comparisons(join, name))
+        if not compared:
+            raise unsupported("joins on nothing", join, _LEFT)
+        return Scope(self.source, (*self.joins, Join(name, compared)), wider.called)
 
     def _comparisons(self, join: "exp.Expr", name: str) -> "Iterator[tuple[str, str, str]]":
         """How rows of the joined source are found: equal columns, or ON with comparisons that all hold."""
