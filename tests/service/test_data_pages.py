@@ -11,7 +11,7 @@ from tests.service.browser import Browser
 from tests.service.registry import served
 
 import counterpoint as cp
-from counterpoint.service.registry import Binding
+from counterpoint.service.data_set import Binding
 
 BUDGET = cp.Filter(cp.PureDP(4))
 PAGE = "/data-sets/trips"

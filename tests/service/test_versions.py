@@ -16,7 +16,8 @@ import counterpoint as cp
 from counterpoint.client.connect import connect
 from counterpoint.errors import DataChanged, DataReplaced, InvalidParameter, NotAllowed
 from counterpoint.service.config import open_registry, read_file
-from counterpoint.service.registry import Binding, Registry
+from counterpoint.service.data_set import Binding
+from counterpoint.service.registry import Registry
 
 SURE = 1000
 """At this epsilon the noise of a count is 0 but for one in e^1000."""

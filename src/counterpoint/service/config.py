@@ -46,7 +46,8 @@ from counterpoint.queries.source import Source
 from counterpoint.schema.columns import Column
 from counterpoint.schema.declaration import Derived
 from counterpoint.schema.unit_keys import UnitType
-from counterpoint.service.registry import NOT_KEPT, Binding, Registry
+from counterpoint.service.data_set import NOT_KEPT, Binding
+from counterpoint.service.registry import Registry
 from counterpoint.wire.requests import decode_loss
 
 DEMO = "people"

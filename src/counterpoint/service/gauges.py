@@ -22,7 +22,8 @@ from counterpoint.ledger.state import Path, SessionState, granted
 from counterpoint.ledger.store.records import BUDGET
 from counterpoint.ledger.witness import WitnessFile
 from counterpoint.mechanisms.concurrent import Concurrent
-from counterpoint.service.registry import DataSet, Registry
+from counterpoint.service.data_set import DataSet
+from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
 from counterpoint.wire.problems import SessionId
 

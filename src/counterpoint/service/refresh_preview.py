@@ -24,7 +24,7 @@ from counterpoint.schema.columns import Category
 from counterpoint.schema.declaration import NEIGHBOURS, Declaration, Named
 from counterpoint.schema.units import unit_words
 from counterpoint.schema.versions import DeclaredData, reasons_against
-from counterpoint.service.registry import DataSet, SeenVersion, next_seen
+from counterpoint.service.data_set import DataSet, SeenVersion, next_seen
 from counterpoint.sources.report import Report
 from counterpoint.sources.table import Table, TableFacts
 

@@ -21,6 +21,7 @@ from counterpoint.schema.declaration import Named
 from counterpoint.schema.times import Date
 from counterpoint.service.api.data_sets import READERS, must_see
 from counterpoint.service.api.inputs import InPath, TheRegistry, for_roles, request_id
+from counterpoint.service.data_set import SeenVersion
 from counterpoint.service.identity import Principal, Role, SignedIn
 from counterpoint.service.outages import note_reopened
 from counterpoint.service.pages.access import By, Form, source_words, visible_grants, visible_timeline
@@ -29,7 +30,7 @@ from counterpoint.service.pages.session import PageRefusal, refusal
 from counterpoint.service.pages.widgets import Meter, meter_of
 from counterpoint.service.pages.words import whole_number
 from counterpoint.service.refresh_preview import DeclarationChange, changes, preview, report_of, spoken
-from counterpoint.service.registry import Registry, SeenVersion
+from counterpoint.service.registry import Registry
 from counterpoint.session.session import Session
 from counterpoint.session.versions import DataVersion
 from counterpoint.sources.report import CapChoice, ColumnReport, Report
