@@ -9,8 +9,10 @@ from tests.service.registry import served
 
 from counterpoint.service import fair_threads as fairness
 from counterpoint.service.fair_threads import (
+    BRIEF,
     HEAVY,
     HEAVY_AT_ONCE,
+    LONGER_AT_ONCE,
     STRANGERS_AT_ONCE,
     STRANGERS_WAITING,
     UNKNOWN_AT_ONCE,
@@ -134,6 +136,22 @@ def test_heavy_work_has_one_thread_for_each_principal_and_few_for_all():
         for one in work:
             one.result(60)
         assert gate.begun[: len(names)] == names, "each principal had its turn before any had a second one"
+
+
+def test_work_that_computes_longer_than_an_ask_has_a_few_threads_of_each_principal():
+    """Each of 64 reads of a long certificate would else take its turn before another principal's request goes on."""
+    with pool(64) as made:
+        for who in ("ann", "bob"):
+            submit(made, who, lambda: compute(2 * BRIEF), "certificate").result(60)
+        known(made, "ask", principals=("ann",))
+        gate = Gate()
+        work = [submit(made, who, gate.work(who), "certificate") for who in ("ann", "bob") for _ in range(20)]
+        assert submit(made, "ann", lambda: "an ask", "ask").result(60) == "an ask"
+        begun = settled(gate, 2 * LONGER_AT_ONCE)
+        assert [begun.count(who) for who in ("ann", "bob")] == [LONGER_AT_ONCE] * 2
+        gate.open.set()
+        for one in work:
+            one.result(60)
 
 
 def test_heavy_work_does_not_hold_up_its_own_principals_asks():

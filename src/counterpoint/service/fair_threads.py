@@ -4,10 +4,12 @@ Work waits in a queue of its principal's own, and the queues take turns. A princ
 still free for others, so a principal alone gets half of them, and the next one half of the rest. That suits asks, which
 mostly wait for commits. Work that computes is another matter: Python computes in one thread at a time, so each
 computing thread slows down all requests. Hence work of a kind (a route, and about how large a body) that lately took
-more than `HEAVY` seconds of CPU time gets one thread for each principal, and `HEAVY_AT_ONCE` for all together; work of
-a kind that is not known yet gets two for each principal. Light work may be sent to make a kind light again, and then
-much heavy work at once: a principal whose work turns out heavier than it was taken for gets two threads for all light
-work, `WARY` times as long as that work computed.
+more than `HEAVY` seconds of CPU time gets one thread for each principal, and `HEAVY_AT_ONCE` for all together. Work
+that computes for more than `BRIEF` seconds, such as reading a certificate, gets `LONGER_AT_ONCE` for each principal:
+with 64 threads that compute, every other request waits for 64 turns of the interpreter. Work of a kind that is not
+known yet gets two for each principal. Light work may be sent to make a kind light again, and then much heavy work at
+once: a principal whose work turns out heavier than it was taken for gets two threads for all light work, `WARY` times
+as long as that work computed.
 
 >>> threads = FairThreads(threads=4)
 >>> token = WORK.set(RequestWork("ann", "quotes"))
@@ -29,6 +31,10 @@ THREADS = 128
 """How many handlers run at once: asks that wait at the same time share one commit, however few cores there are."""
 HEAVY = 0.05
 """Seconds of CPU time from which on work is heavy."""
+BRIEF = 0.003
+"""Seconds of CPU time up to which work counts as waiting: an ask, which a commit keeps waiting for longer."""
+LONGER_AT_ONCE = 4
+"""How many threads of one principal run work that computes for longer than that."""
 HEAVY_AT_ONCE = 2
 """How many threads run heavy work, of all principals together: each makes every ask wait longer for the interpreter."""
 UNKNOWN_AT_ONCE = 2
@@ -84,12 +90,16 @@ class _Lane:
     last_turn: int = 0
     running: int = 0
     running_heavy: int = 0
+    running_longer: int = 0
     running_unknown: int = 0
     seconds: dict[tuple[str, int], float] = field(default_factory=dict)
     wary_until: float = 0.0
 
     def is_heavy(self, kind: tuple[str, int]) -> bool:
         return self.seconds.get(kind, 0.0) >= HEAVY
+
+    def is_longer(self, kind: tuple[str, int]) -> bool:
+        return self.seconds.get(kind, 0.0) >= BRIEF
 
     def is_unknown(self, kind: tuple[str, int], now: float) -> bool:
         """Whether this kind has no trusted measurement."""
@@ -162,16 +172,20 @@ class FairThreads(ThreadPoolExecutor):
             return False
         if lane.is_unknown(job.kind, time.monotonic()):
             return lane.running_unknown < UNKNOWN_AT_ONCE
+        if lane.is_longer(job.kind) and lane.running_longer >= LONGER_AT_ONCE:
+            return False
         return not lane.is_heavy(job.kind) or (lane.running_heavy == 0 and self._running_heavy < HEAVY_AT_ONCE)
 
     def _start(self, lane: _Lane, job: _Job) -> None:
         if not job.future.set_running_or_notify_cancel():  # its caller waits no more
             return
         is_heavy, is_unknown = lane.is_heavy(job.kind), lane.is_unknown(job.kind, time.monotonic())
+        is_longer = lane.is_longer(job.kind)
         self._running += 1
         self._running_heavy += is_heavy
         lane.running += 1
         lane.running_heavy += is_heavy
+        lane.running_longer += is_longer
         lane.running_unknown += is_unknown
 
         def run() -> None:
@@ -187,6 +201,7 @@ class FairThreads(ThreadPoolExecutor):
                 self._running_heavy -= is_heavy
                 lane.running -= 1
                 lane.running_heavy -= is_heavy
+                lane.running_longer -= is_longer
                 lane.running_unknown -= is_unknown
                 if took >= HEAVY and not (is_heavy or is_unknown):
                     lane.misjudged(took, time.monotonic())

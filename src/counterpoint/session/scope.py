@@ -159,18 +159,12 @@ class ReadableSession:
         root = composition.rule.certificate(node.account)
         end = node.launched if limit is None else min(after + limit, node.launched)
         before = root.premises if after == 0 else ()
-        launched = (self._launched((*self._path, number)) for number in range(after, end))
+        rows: dict[Path, LaunchRecord | None] = {(*self._path, number): None for number in range(after, end)}
+        self._engine.ledger.read_all(rows)
+        launched = [_launched(path, row) for path, row in rows.items()]
         shared = () if self._path or end < node.launched else shared_data(self._engine)
         page = Certificate(root.statement, root.theorem, (*before, *launched, *shared))
         return page, end if end < node.launched else None
-
-    def _launched(self, path: Path) -> Certificate:
-        """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""
-        row = self._engine.ledger.read(path)
-        if row is None:
-            return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
-        claimed = row.mechanism.claim.certificate
-        return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
 
     def receipt(self, id: str) -> tuple[Signed, Disclosure]:
         """A signed receipt for the answer to the request with this id, and what opens its answer to others.
@@ -253,6 +247,14 @@ def launched_at(engine: Engine, path: Path) -> tuple[Mechanism, str | None]:
             return asked.fit.mechanism, asked.by if isinstance(asked, LaunchCommand) else None
     row = row_at(engine.ledger.read, path)  # it started between the two looks
     return row.mechanism, row.by
+
+
+def _launched(path: Path, row: LaunchRecord | None) -> Certificate:
+    """What a launch adds to the derivation: the claim of its mechanism, with the path where it is found."""
+    if row is None:
+        return Certificate(f"{path!r}: charged, and not started yet", "an open request, finished by its id")
+    claimed = row.mechanism.claim.certificate
+    return Certificate(f"{path!r}: {claimed.statement}", claimed.theorem, claimed.premises)
 
 
 def bind(

@@ -303,8 +303,11 @@ class Tables(PrincipalTables, Store):
         sql = f"""SELECT number, entry FROM counterpoint_entry WHERE name = ? AND number > ?
             ORDER BY number LIMIT {page}"""
         while several := self._run(sql, (name, after)):
-            for found in several:
-                yield read_record(_Numbered, found)
+            for number, data in several:
+                if type(number) is int and type(data) is bytes:  # as `read_record` would find, for each of a million
+                    yield number, data
+                else:
+                    yield read_record(_Numbered, (number, data))
             after = several[-1][0]
 
     def length(self, name: str) -> int:
