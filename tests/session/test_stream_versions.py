@@ -66,10 +66,12 @@ def test_a_counter_keeps_the_bounds_that_its_noise_was_chosen_for(place):
         counter = s.launch(cp.Counter(10**5), of="clicks")
         parts = s.partition("page", within=cp.PureDP(10**5))
         in_home = parts["home"].launch(cp.Counter(10**5))
+        elsewhere = s.launch(cp.Laplace(10**5, asks=1))
         s.refresh(second)
         second.extend([{"page": "shop", "clicks": 100, "vip": True}, {"page": "home", "clicks": 7}])
         assert (counter.ask(), in_home.ask()) == (17, 1)
         assert (counter.data_version, parts["home"].data_version) == (1, 1)
+        assert elsewhere.ask(cp.count(where="NOT page = 'home'")) == 0, "a page that it does not declare is missing"
         later = s.launch(cp.Counter(10**5), of="clicks")
         second.append({"clicks": 100})
         assert (counter.ask(), later.ask()) == (27, 100)
