@@ -8,6 +8,7 @@ import statistics
 from collections import Counter
 from collections.abc import Callable, Iterable
 from fractions import Fraction
+from importlib.metadata import version
 from pathlib import Path
 
 from bench.mixing import Workload, workloads
@@ -15,6 +16,7 @@ from docs.peers import ACCOUNTANTS, by_pld, value
 from docs.tightness_figures import plot_odometers, plot_ratios
 
 import counterpoint as cp
+from counterpoint.composition.best import SHARES
 from counterpoint.numbers import format_number
 
 HERE = Path(__file__).parent
@@ -88,6 +90,9 @@ RULES: dict[str, Callable[[list[cp.Loss]], float]] = {
     "advanced (fixed losses)": lambda losses: cp.compose.advanced(losses).epsilon_at(DELTA),
     "Vadhan-Wang (fixed losses)": lambda losses: cp.compose.vadhan_wang(losses).epsilon_at(DELTA),
 }
+
+
+OPTIMAL_ROW, DEFAULT_ROW = "optimal (fixed losses)", "**default filter**"
 
 
 def study() -> Study:
@@ -193,20 +198,22 @@ PAGE = """# Tightness
 
 Epsilon at delta = 1e-6 for four workloads, by every rule here and by dp_accounting, and its excess over the optimum.
 For a filter it is the smallest budget that admits all launches, with adaptively chosen losses; "fixed losses" means
-that the whole list is fixed before the first launch. `make docs` makes this page and its figures.
+that the whole list is fixed before the first launch. `make docs` makes this page and its figures, beside
+{peers}.
 
 {table}
 
 The table shows:
 
 - Our optimal composition is certified from both sides and never above dp_accounting's by more than 1e-4 of itself.
-- The default filter costs little more than the optimum, although it is fully adaptive: within 8 % on the first two
-  workloads. It is never below the optimum, which would be false for adaptive losses, and never above basic composition.
+- The default filter costs little more than the optimum, although it is fully adaptive: within {within} % on the first
+  two workloads. It is never below the optimum, which would be false for adaptive losses, and never above basic
+  composition.
 - Its tightness for many small launches comes from a Gaussian reserve, a rule that we prove in
   `composition/reserve.py`. `by="gaussian"` gives the reserve all of the slack; it admits no zCDP or
   Renyi claims.
-- By default 0.115 delta is kept for launches with a delta, or 0.495 delta if the first launch has one. If you know how
-  much they will need, set `slack` ("matched" above; all of delta if every launch is pure).
+- By default {kept} delta is kept for launches with a delta, or {kept_with} delta if the first launch has one. If you
+  know how much they will need, set `slack` ("matched" above; all of delta if every launch is pure).
 
 ![epsilon as a multiple of the optimum, against the number of launches](figures/tightness.svg)
 
@@ -252,7 +259,16 @@ def main() -> None:
     shares = ", ".join(
         f"{name} {100 * share:.0f} % (of {rows})" for name, (share, rows) in mixed_summary(mixed).items() if share != 1
     )
-    page = PAGE.format(table=table(results), mixed=mixed_table(mixed), shares=shares)
+    first = list(WORKLOADS)[:2]
+    page = PAGE.format(
+        table=table(results),
+        mixed=mixed_table(mixed),
+        shares=shares,
+        peers=" and ".join(f"{name} {version(name)}" for name in ("dp_accounting", "opendp")),
+        within=math.ceil(max(100 * (results[DEFAULT_ROW][at] / results[OPTIMAL_ROW][at] - 1) for at in first)),
+        kept=f"{float(1 - SHARES.without_delta.slack):g}",
+        kept_with=f"{float(1 - SHARES.with_delta.slack):g}",
+    )
     (HERE / "tightness.md").write_text(page, encoding="utf-8")
 
 

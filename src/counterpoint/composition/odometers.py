@@ -110,7 +110,7 @@ class Odometer(Rule, Value, frozen=True):
     def gaussian(cls) -> Self:
         """Gaussian DP of pure and Gaussian launches, read exactly: the least mu from which a reserve pays for all.
 
-        Forty launches of 0.1 read 0.642, where the squares of `Odometer(GaussianDP)` add up to 0.793. Each reading
+        Forty launches of 0.1 read 0.641, where the squares of `Odometer(GaussianDP)` add up to 0.793. Each reading
         takes time for every launch, and the account remembers the runs of unlike ones (theory, A Gaussian odometer).
 
         >>> from counterpoint import Laplace
