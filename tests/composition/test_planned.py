@@ -86,6 +86,14 @@ def test_an_exchange_holds_at_every_threshold_and_one_copy_less_does_not(copies,
         assert max(excess(taken - 1, x) for x in knots) > mpmath.mpf(10) ** -20
 
 
+def test_of_thousands_of_copies_some_hundreds_are_looked_at_and_no_exchange_takes_long():
+    each, epsilon = Fraction(11, 1000), Fraction(5, 100)
+    assert exchange(5583, each, epsilon) == exchange(500, each, epsilon) <= exchange(100, each, epsilon)
+    rule = Filter.planned(ApproxDP("0.056", "0.3"), PureDP(each))
+    account, left = rule.start(), rule.remaining(rule.start()).epsilon
+    assert rule.fits(account, PureDP(left)) and not rule.fits(account, PureDP(left * Fraction(101, 100)))
+
+
 BUDGET = ApproxDP(1, "0.05")
 STEP = Fraction(1, 10)
 MENU = ((1, Fraction(0)), (2, Fraction(0)), (3, Fraction(0)), (5, Fraction(0)))

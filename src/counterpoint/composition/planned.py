@@ -234,6 +234,7 @@ def _reserve_beside(budget: ApproxDP, free: Free, slack: Fraction | None) -> int
 
 _ONE, _HUGE, _HALVINGS = Fraction(1), Fraction(10**12), 24
 _EXCHANGE_DIGITS = 60
+_MOST_EXCHANGED = 500
 
 
 @lru_cache(maxsize=4096)
@@ -241,13 +242,16 @@ def exchange(copies: int, each: Fraction, epsilon: Fraction) -> int | None:
     """The least k with R(n) >= RR(epsilon) (x) R(n - k), R(n) being n copies of RR(each); None where even n is too few.
 
     k + 1 serves if k does, and k does not fall with epsilon (theory, Planned launches): so it is found by halving, and
-    remembered. What 60 digits do not decide counts as no.
+    remembered. What 60 digits do not decide counts as no. Of more than 500 copies 500 are looked at, since the others
+    may stand beside them: else one launch could take minutes.
 
     >>> [exchange(46, Fraction(1, 10), Fraction(e, 100)) for e in (5, 10, 15, 20, 50, 80)]
     [1, 1, 3, 6, 31, None]
     """
     if epsilon <= each:
         return 1 if copies else None
+    if copies > _MOST_EXCHANGED:
+        return exchange(_MOST_EXCHANGED, each, epsilon)
     least = -(-epsilon.numerator * each.denominator // (epsilon.denominator * each.numerator))  # epsilon <= k each
     if least > copies or not _pays(copies, copies, each, epsilon):
         return None
@@ -308,5 +312,5 @@ def _largest_exchange(copies: int, each: Fraction) -> Fraction:
 
     R(n) >= RR(epsilon) just if it holds at 0: a trade-off curve is convex, and that of RR has one corner there.
     """
-    variation = Responses(copies, each).stick(Fraction(0))
+    variation = Responses(min(copies, _MOST_EXCHANGED), each).stick(Fraction(0))
     return short(Fraction(((1 + variation) / (1 - variation)).log().at_least(0).lower)) if copies else ZERO
