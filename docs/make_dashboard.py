@@ -39,6 +39,7 @@ class Shot(NamedTuple):
 
 SHOTS = (
     Shot("data-sets", "carol", "/", (1280, 520), "light"),
+    Shot("data", "carol", "/data-sets/people", (1280, 1240), "light"),
     Shot("session", "ann", "/sessions/people.0", (1280, 1560), "light"),
     Shot("session-phone", "ann", "/sessions/people.0", (390, 1200), "dark"),
     Shot("grants", "carol", "/grants?revoke=people.1", (1280, 840), "light"),

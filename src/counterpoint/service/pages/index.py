@@ -103,7 +103,7 @@ def _granted(name: str, given: GrantedSession, who: Principal) -> IndexLine:
 
 
 def _short(lines: list[IndexLine]) -> list[Notice]:
-    says = "{} {} left. What was launched goes on answering; larger launches are refused."
+    says = "{} {} left. Running mechanisms still answer; larger launches are refused."
     return [
         Notice(
             line.name,
