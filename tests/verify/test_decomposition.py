@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterpoint import ApproxDP, Filter, Laplace, RandomizedResponse
+from counterpoint import ApproxDP, Filter, Gaussian, Laplace, RandomizedResponse
 from counterpoint.coins import SeededCoins
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -231,7 +231,7 @@ def test_the_laws_of_a_history_sum_to_one_and_mix_to_the_mechanism():
 
 def test_noise_without_end_is_refused_and_so_is_nonsense():
     with pytest.raises(NotCovered, match="finitely many"):
-        decompose(Laplace(1), 1, 0, rounds=1)
+        decompose(Gaussian(rho=1), 1, 0, rounds=1)
     for wrong in ({}, {"epsilon": 1, "growth": 2}, {"growth": "1/2"}, {"epsilon": -1}, {"epsilon": 1, "delta": 2}):
         with pytest.raises(InvalidParameter):
             decompose(OpenDoor("1/7"), rounds=2, **wrong)

@@ -209,7 +209,7 @@ class Laplace(Additive, Value, frozen=True):
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Laplace draws, scaled by the L1 sensitivity."""
-        scale = self._scale(ask.sensitivity)
+        scale = self.scale(ask.sensitivity)
         return [coins.discrete_laplace(scale)] if size == 1 else _listed(coins.discrete_laplace(scale, size))
 
     def error(self, probability: Number, sensitivity: int = 1, width: int = 1) -> int:
@@ -223,7 +223,7 @@ class Laplace(Additive, Value, frozen=True):
         (30, 408)
         """
         each = each_may_fail(probability, whole(width, 1, "width"))
-        return laplace_beyond(self._scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
+        return laplace_beyond(self.scale(whole(sensitivity, 1, "the sensitivity")), each / 2)
 
     def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
         """By the L1 sensitivity of the ask."""
@@ -237,11 +237,11 @@ class Laplace(Additive, Value, frozen=True):
         """
         if self.clamp is not None:
             return super().sum_error(ask, probability, weights)
-        scale = _ratio(self.asks * ask.sensitivity, self.epsilon)
-        terms = ((scale, Fraction(weight), count) for weight, count in weights)
+        terms = ((self.scale(ask.sensitivity), Fraction(weight), count) for weight, count in weights)
         return sum_within(terms, may_fail(probability), Fraction(1))
 
-    def _scale(self, sensitivity: int) -> Fraction:
+    def scale(self, sensitivity: int) -> Fraction:
+        """Of the noise on each number of an answer, for an ask of this L1 sensitivity."""
         return _ratio(self.asks * sensitivity, self.epsilon)
 
 

@@ -36,6 +36,7 @@ from counterpoint.mechanisms.mechanism import Answer, Mechanism, State
 from counterpoint.numbers import Number
 from counterpoint.privacy.messages import Message
 from counterpoint.verify.game import HALT
+from counterpoint.verify.quotients import CUT
 from counterpoint.verify.symbolic import SymbolicCoins
 
 HALTED = 0
@@ -66,7 +67,7 @@ class TransitionLaw(NamedTuple):
 class Automaton:
     """All transitions of a mechanism, computed on demand; `error` bounds the rounding error of each law."""
 
-    def __init__(self, mechanism: Mechanism, cut: Number = Fraction(1, 10**12)) -> None:
+    def __init__(self, mechanism: Mechanism, cut: Number = CUT) -> None:
         self.mechanism = mechanism
         self.error = Fraction(0)
         self.answers: list[Answer] = [HALT]

@@ -41,6 +41,7 @@ from counterpoint.privacy.relations import every_step
 from counterpoint.privacy.secret import reveal
 from counterpoint.verify.game import HALT
 from counterpoint.verify.induction import Masses, Regions
+from counterpoint.verify.quotients import Lift, as_is
 from counterpoint.verify.simulator import PairSimulator, drawn
 from counterpoint.verify.worlds import Worlds
 
@@ -72,6 +73,7 @@ class CurveDecomposition:
     worlds: Worlds
     curve: TradeOff
     regions: Regions = field(repr=False)
+    lift: Lift = as_is
     _known: dict[tuple[Stage, int], tuple[Reply, ...] | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -248,7 +250,7 @@ class CurveSimulator(PairSimulator):
         if replies is None:
             return None, HALT
         reply = replies[drawn([reply.weights[outcome] for reply in replies], coins)]
-        return self._at(outcome, reply.stage), reply.answer
+        return self._at(outcome, reply.stage), made.lift(message.public, reply.answer, coins)
 
     def _stage(self, state: Drawn) -> Stage:
         weights = state.weights if self.decomposition.worlds.rational else tuple(map(float, state.weights))

@@ -1,5 +1,6 @@
 """`decompose`: from a mechanism to its decomposition, or to the reason why there is none.
 
+A mechanism with infinitely many answers is decomposed by its finite quotient, where one is known (quotients.py).
 A decomposition exists exactly if no adversary exceeds delta at epsilon (Lyu 2022, Thm 3), so a refusal carries the
 adversary that does.
 
@@ -24,6 +25,7 @@ from counterpoint.verify.curve_simulator import CurveDecomposition
 from counterpoint.verify.grow import LIMIT, grow
 from counterpoint.verify.induction import Best, Regions, best, hockey_stick, lazy_delta, own_curve
 from counterpoint.verify.inputs import check_inputs
+from counterpoint.verify.quotients import HIDDEN, Lift, finite_quotient
 from counterpoint.verify.simulator import Decomposition
 from counterpoint.verify.worlds import Worlds
 
@@ -121,9 +123,10 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
         if (epsilon, delta, growth, in_two_steps) != (None, 0, None, False):
             raise InvalidParameter("give a curve, or an epsilon or a growth with a delta, not both")
         wanted = curve.as_tradeoff()
-        return _by_curve(_grown(mechanism, relation, messages, rounds, rational=rational, limit=limit), wanted, limit)
+        worlds, lift = _grown(mechanism, relation, messages, rounds, rational=rational, limit=limit)
+        return _by_curve(worlds, wanted, limit, lift)
     ratio, allowed = _growth(epsilon, growth), probability(delta, "delta")
-    worlds = _grown(mechanism, relation, messages, rounds, rational=rational, limit=limit)
+    worlds, lift = _grown(mechanism, relation, messages, rounds, rational=rational, limit=limit)
     if not worlds.rational and ratio > _LARGEST_IN_FLOATS:
         raise InvalidParameter(
             "the probabilities of this mechanism are not rational, so epsilon must be at most about 100"
@@ -132,7 +135,7 @@ def decompose(  # noqa: PLR0917 - the order of `exact`, after the parameters
     found = [best(worlds, hockey_stick(number, bit)) for bit in (0, 1)]
     _require(worlds, found, number, allowed)
     lower = found[0].values, found[1].values
-    made = Decomposition(worlds, ratio, allowed, in_two_steps, lower, lazy_delta(worlds, lower))
+    made = Decomposition(worlds, ratio, allowed, in_two_steps, lower, lazy_delta(worlds, lower), lift)
     if in_two_steps:
         _require_lazy(made)
     return made
@@ -146,19 +149,20 @@ def _grown(
     *,
     rational: bool | None,
     limit: int,
-) -> Worlds:
-    """The tree of the two worlds, if all of it was enumerated."""
+) -> tuple[Worlds, Lift]:
+    """The tree of the two worlds of the finite quotient, if all of it was enumerated; and the way back."""
     pairs, many, checked = check_inputs(mechanism, relation, messages, rounds)
-    worlds = grow(mechanism, pairs, many, checked, rational=rational, limit=limit, complete=True)
-    if worlds.is_cut:
+    finite, cut, lift = finite_quotient(mechanism, pairs)
+    worlds = grow(finite, pairs, many, checked, cut=cut, rational=rational, limit=limit, complete=True)
+    if worlds.answers_are_cut or worlds.cut > HIDDEN:
         raise NotCovered(
             "the decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3), and this mechanism has "
-            "infinitely many, whose tail was truncated: decompose it with its answers clamped, as Laplace(clamp=...) is"
+            "infinitely many, of which no finite quotient is known: decompose it with its answers clamped"
         )
-    return worlds
+    return worlds, lift
 
 
-def _by_curve(worlds: Worlds, wanted: TradeOff, limit: int) -> CurveDecomposition:
+def _by_curve(worlds: Worlds, wanted: TradeOff, limit: int, lift: Lift) -> CurveDecomposition:
     """The decomposition by a curve, if no adversary gets below one of its lines."""
     regions = Regions(worlds, limit)
     reached = regions.of(0, 0)
@@ -176,7 +180,7 @@ def _by_curve(worlds: Worlds, wanted: TradeOff, limit: int) -> CurveDecompositio
                 own_curve(worlds, regions) if worlds.rational else None,
                 strategy(worlds, found, number(growth), bit),
             )
-    return CurveDecomposition(worlds, wanted, regions)
+    return CurveDecomposition(worlds, wanted, regions, lift)
 
 
 def _growth(epsilon: Number | None, growth: Number | None) -> Fraction:

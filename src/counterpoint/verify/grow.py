@@ -42,6 +42,7 @@ from counterpoint.verify.automaton import (
     idle,
 )
 from counterpoint.verify.game import verified
+from counterpoint.verify.quotients import CUT
 from counterpoint.verify.worlds import Choices, Level, Worlds
 
 LIMIT = 20_000_000
@@ -284,7 +285,7 @@ def grow(
     rounds: int,
     relation: Relation | None = None,
     *,
-    cut: Number = Fraction(1, 10**12),
+    cut: Number = CUT,
     rational: bool | None = None,
     limit: int = LIMIT,
     full: bool = False,

@@ -41,6 +41,7 @@ from counterpoint.privacy.relations import Pair, every_step
 from counterpoint.privacy.secret import Secret, reveal
 from counterpoint.verify.automaton import Array
 from counterpoint.verify.game import HALT
+from counterpoint.verify.quotients import Lift, as_is
 from counterpoint.verify.worlds import Worlds
 
 Both: TypeAlias = tuple[Any, Any]
@@ -85,6 +86,7 @@ class Decomposition:
     in_two_steps: bool
     lower: tuple[list[Array], list[Array]]
     lazy: Callable[[int, int], Any] = field(repr=False)
+    lift: Lift = as_is
     _known: dict[tuple[Place, int], tuple[Edge, ...] | None] = field(default_factory=dict, repr=False)
 
     def __repr__(self) -> str:
@@ -345,7 +347,7 @@ class Simulator(PairSimulator):
         assert isinstance(bit, int)
         weights = [made.weights(edge, bit)[0 if current.exposed else 1] for edge in edges]
         edge = edges[drawn(weights, coins)]
-        return self._at(current, edge.place), edge.answer
+        return self._at(current, edge.place), made.lift(move, edge.answer, coins)
 
     def _begun(self, bit: Secret, coins: Coins) -> Simulating:
         """The randomized response: all of it, or, in two steps, only whether the bit is exposed."""

@@ -143,10 +143,15 @@ class Worlds:
         """How many nodes there are."""
         return sum(len(level.masses[0]) for level in self.levels)
 
-    @cached_property
+    @property
     def is_cut(self) -> bool:
         """Whether any outcome was truncated."""
-        return self.cut > 0 or any((cut > 0).any() for choices in self._choices() for cut in choices.cuts)
+        return self.cut > 0 or self.answers_are_cut
+
+    @cached_property
+    def answers_are_cut(self) -> bool:
+        """Whether an outcome of a step was truncated; those of the start, which nobody sees, are counted in `cut`."""
+        return any((cut > 0).any() for choices in self._choices() for cut in choices.cuts)
 
     @property
     def most_answers(self) -> int:
