@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from counterpoint import ApproxDP, Filter, Gaussian, Laplace, RandomizedResponse
+from counterpoint import ApproxDP, Filter, Gaussian, RandomizedResponse
 from counterpoint.coins import SeededCoins
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
