@@ -80,7 +80,7 @@ def _clamped(mechanism: Laplace, pairs: Sequence[Pair]) -> Quotient:
             return number - further if number == low else number + further
 
         if isinstance(answer, tuple):
-            return tuple(beyond(number) for number in answer)  # type: ignore[arg-type]  # Laplace answers integers
+            return tuple(beyond(number) for number in answer)
         return beyond(answer) if type(answer) is int else answer
 
     return Quotient(replace(mechanism, clamp=(Fraction(low), Fraction(high))), CUT, lift)
