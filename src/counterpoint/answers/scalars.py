@@ -320,12 +320,17 @@ class QuantileAnswer(Choice):
         assert isinstance(facts, CumulatedQuantiles)
         return facts, facts.cells_of(self._provenance.released)[0]
 
-    def rank_error(self, probability: Number = SURE) -> Exact:
-        """By how many rows at most the rank of this candidate is off, with this probability."""
-        facts, cells = self._histogram
-        q = facts.qs[0]
-        weights = facts.weights(facts.chosen(cells, q), len(cells), q)
-        return Exact(Fraction(self._provenance.steps_of_sum(weights, probability), q.denominator))
+    def error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: the ends of its interval need not be equally far from it."""
+        raise NotCovered("a quantile from a histogram has an interval, and no error: answer.interval(0.95)")
+
+    def rank_error(self, probability: Number = SURE) -> NoReturn:
+        """Refused: the noise of its rank is what chose it, so no bound for one fixed candidate holds for it."""
+        raise NotCovered("a quantile from a histogram has an interval, and no rank error: answer.interval(0.95)")
+
+    def rows_needed(self, probability: Number = SURE) -> NoReturn:
+        """Refused, as its rank error is."""
+        raise NotCovered("a quantile from a histogram says by its interval whether it is noise: answer.mostly_noise")
 
     @property
     def mostly_noise(self) -> bool:
