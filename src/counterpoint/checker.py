@@ -454,6 +454,8 @@ def _amount(measure: str, loss: Any) -> Sum:
         return (_number(loss, "epsilon"),)
     if (measure, loss["type"]) == ("zCDP/1", "zCDP/1"):
         return (_number(loss, "rho"),)
+    if (measure, loss["type"]) == ("zCDP/1", "GaussianDP/1") and loss.get("rho") is not None:
+        return (_number(loss, "rho"),)
     halved = {"PureDP/1": "epsilon", "GaussianDP/1": "mu"}.get(loss["type"])
     if measure == "zCDP/1" and halved is not None:
         return (rounded(_number(loss, halved) ** 2 / 2),)

@@ -45,7 +45,8 @@ def test_the_noise_is_a_rounded_normal_scaled_by_the_l2_sensitivity_of_each_ask(
         (Gaussian(mu="0.3", asks=9), GaussianDP("0.3"), "memoryless"),
         (Gaussian(sigma=30), GaussianDP("1/30"), "one-shot"),
         (Gaussian(sigma=30, asks=9), GaussianDP("1/10"), "memoryless"),
-        (Gaussian("0.3", asks=9), zCDP("0.3"), "endless"),
+        (Gaussian("0.3", asks=9), GaussianDP(rho="0.3"), "memoryless"),
+        (Gaussian("0.3", asks=9, discrete=True), zCDP("0.3"), "endless"),
     ],
     ids=repr,
 )

@@ -97,6 +97,8 @@ def shrunk(loss, factor=Fraction(1, 10)):
             return ApproxDP(loss.epsilon * factor, loss.delta * factor)
         case ProbabilisticDP() if loss.delta:
             return ProbabilisticDP(loss.epsilon, loss.delta * factor)
+        case GaussianDP():
+            return GaussianDP(loss.mu * factor)
         case _:
             name = next(field for field in ("epsilon", "rho", "mu") if hasattr(loss, field))
             return replace(loss, **{name: getattr(loss, name) * factor})

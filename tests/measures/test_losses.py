@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoint.composition.fixed.compose import optimal
 from counterpoint.encoding import decode, encode
 from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.measures import (
@@ -240,3 +241,17 @@ def test_a_group_has_no_theorem_at_one_renyi_order_or_for_probabilistic_dp():
 def test_a_group_has_a_whole_size_that_is_not_negative(loss, size):
     with pytest.raises((InvalidParameter, NotCovered)):
         loss.group(size)
+
+
+def test_a_gaussian_loss_by_rho_is_carried_exactly():
+    loss = GaussianDP(rho="0.1")
+    assert loss.square == Fraction(1, 5) < loss.mu**2 and loss.as_zcdp() == zCDP("0.1")
+    assert GaussianDP(rho=2) == GaussianDP(2) and repr(loss) == "GaussianDP(rho=0.1)"
+    assert loss.group(2).as_zcdp() == zCDP("0.4")
+    assert loss.implies(zCDP("0.1")) and not GaussianDP(loss.mu).implies(loss)
+    assert loss.within(loss) and not GaussianDP(loss.mu).within(loss), "a budget is its square, not the rounded root"
+    assert optimal([loss, loss, loss]).loss.as_zcdp() == zCDP("0.3")
+    assert decode(encode(loss), GaussianDP) == loss
+    for wrong in ({}, {"mu": 1, "rho": 1}, {"rho": 0}):
+        with pytest.raises(InvalidParameter):
+            GaussianDP(**wrong)

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from counterpoint.coins.enumerated import EnumeratedCoins, gaussian_options, laplace_options
+from counterpoint.coins.enumerated import EnumeratedCoins, gaussian_options, laplace_options, rounded_normal_options
 from counterpoint.coins.secure import SeededCoins
 from counterpoint.coins.tape import RecordingCoins, ReplayedCoins
 from counterpoint.errors import InvalidParameter
@@ -32,10 +32,11 @@ def test_laplace_noise_has_the_scale_that_its_share_and_the_sensitivity_call_for
 
 
 def test_gaussian_noise_has_the_variance_that_the_l2_sensitivity_calls_for():
-    mechanism = Gaussian("0.5", asks=2)
-    law = answers(mechanism, Ask(private=7, sensitivity=3, squared=2))
-    expected = gaussian_options(Fraction(2 * 2), Fraction(1, 10**6))  # asks * squared / (2 rho)
-    assert law == {7 + z: p for z, p in expected.outcomes}
+    for discrete, options in ((False, rounded_normal_options), (True, gaussian_options)):
+        mechanism = Gaussian("0.5", asks=2, discrete=discrete)
+        law = answers(mechanism, Ask(private=7, sensitivity=3, squared=2))
+        expected = options(Fraction(2 * 2), Fraction(1, 10**6))  # asks * squared / (2 rho)
+        assert law == {7 + z: p for z, p in expected.outcomes}
 
 
 @pytest.mark.parametrize("distance", [1, 2])
@@ -84,7 +85,11 @@ def test_two_worlds_toss_the_same_coins_and_differ_by_their_data_alone(x, y):
 
 def test_claims_are_what_was_asked_for_exactly():
     assert Laplace(0.1, asks=3).claim.loss == PureDP(Fraction(1, 10))
-    assert Gaussian(0.1).claim.loss == zCDP(Fraction(1, 10))
+    assert Gaussian(0.1, discrete=True).claim.loss == zCDP(Fraction(1, 10))
+    assert Gaussian(0.1, asks=3).claim.loss.square == Fraction(1, 5)
+    assert Gaussian(0.1, asks=3).claim.loss.as_zcdp() == zCDP(Fraction(1, 10))
+    with pytest.raises(InvalidParameter, match="rho="):
+        Gaussian(mu=1, discrete=True)
     assert Laplace(1).claim.interaction == "one-shot" and Laplace(1, asks=2).claim.interaction == "endless"
 
 
@@ -119,10 +124,11 @@ def test_the_stated_error_of_laplace_is_the_least_that_holds_by_computation(prob
 @pytest.mark.parametrize("probability", ["0.5", "0.9", "0.999"])
 @pytest.mark.parametrize(("rho", "asks", "squared"), [("0.5", 1, 1), ("0.01", 1, 1), ("0.3", 4, 9)])
 def test_the_stated_error_of_gaussian_is_the_least_that_holds_by_computation(probability, rho, asks, squared):
-    mechanism, fails = Gaussian(rho, asks=asks), 1 - Fraction(probability)
-    stated = mechanism.error(probability, squared)
-    options = gaussian_options(Fraction(asks * squared) / (2 * mechanism.rho), Fraction(1, 10**12))
-    assert beyond(options, stated) <= fails < beyond(options, stated - 1)
+    for discrete, law in ((False, rounded_normal_options), (True, gaussian_options)):
+        mechanism, fails = Gaussian(rho, asks=asks, discrete=discrete), 1 - Fraction(probability)
+        stated = mechanism.error(probability, squared)
+        options = law(Fraction(asks * squared) / (2 * mechanism.rho), Fraction(1, 10**12))
+        assert beyond(options, stated) <= fails < beyond(options, stated - 1)
 
 
 @pytest.mark.parametrize("width", [2, 7, 1000])
@@ -130,9 +136,10 @@ def test_the_stated_error_of_gaussian_is_the_least_that_holds_by_computation(pro
     ("mechanism", "options"),
     [
         (Laplace("0.2"), laplace_options(Fraction(5), Fraction(1, 10**12))),
-        (Gaussian("0.02"), gaussian_options(Fraction(25), Fraction(1, 10**12))),
+        (Gaussian("0.02", discrete=True), gaussian_options(Fraction(25), Fraction(1, 10**12))),
+        (Gaussian("0.02"), rounded_normal_options(Fraction(25), Fraction(1, 10**12))),
     ],
-    ids=["Laplace", "Gaussian"],
+    ids=["Laplace", "discrete Gaussian", "rounded normal"],
 )
 def test_the_error_that_several_numbers_keep_at_once_is_the_least_by_computation(mechanism, options, width):
     """The noise of the numbers is independent, so that the chance of all is a power of the chance of one."""

@@ -138,7 +138,9 @@ def test_the_price_of_an_error_is_within_two_percent_of_the_least_by_search(  # 
     request_, error, steps, l1, l2, cells, simultaneous
 ):
     at_once = cells if simultaneous else 1
-    laplace, normal, discrete = questions.keeping(table().prepare(request_), error, simultaneous=simultaneous)
+    found = questions.keeping(table().prepare(request_), error, simultaneous=simultaneous)
+    laplace, normal, *fine = found
+    assert bool(fine) == (error < 50 and steps < 5), "the discrete Gaussian is for deviations below two steps"
 
     def keeps(law, spread):
         return (1 - tail(law, spread, steps)) ** at_once >= Fraction(95, 100)
@@ -146,7 +148,7 @@ def test_the_price_of_an_error_is_within_two_percent_of_the_least_by_search(  # 
     for found, law, spread in (
         (laplace.epsilon, laplace_options, lambda epsilon: l1 / epsilon),
         (normal.mu, rounded_normal_options, lambda mu: l2 / mu**2),
-        (discrete.rho, gaussian_options, lambda rho: l2 / (2 * rho)),
+        *((discrete.rho, gaussian_options, lambda rho: l2 / (2 * rho)) for discrete in fine),
     ):
         assert keeps(law, spread(found)), "the error is kept"
         assert not keeps(law, spread(found / Fraction(102, 100))), "and nothing 2 % cheaper keeps it"
@@ -451,7 +453,16 @@ def test_of_two_ways_to_choose_the_one_with_the_smaller_error_is_launched():
 def test_why_says_what_each_mechanism_would_have_been_off():
     answer = session(cp.zCDP(100)).ask(cp.count(), rho="0.5")
     assert answer.why.startswith("Gaussian(rho=0.5) with 2 has the least error in steps of the grid")
-    assert answer.why.endswith("compared: Laplace(~1) with 3")
+    assert answer.why.endswith("compared: Gaussian(rho=0.5, discrete=True) with 2, Laplace(~1) with 3")
+
+
+def test_below_two_steps_the_discrete_gaussian_answers_where_only_zcdp_is_budgeted():
+    fine = cp.Gaussian(rho=5, discrete=True)
+    assert session(cp.zCDP(100)).ask(cp.count(), rho=5).mechanism == fine
+    answer = session(cp.GaussianDP(100)).ask(cp.count(), rho=5)
+    assert answer.mechanism == cp.Gaussian(rho=5)
+    assert "lowers the budget less than the one with the least error" in answer.why
+    assert session(cp.zCDP(100)).ask(cp.count(), rho="0.1").mechanism == cp.Gaussian(rho="0.1")
 
 
 @pytest.mark.parametrize("wrong", [1e-9, 1.0, 1e9, 0.0, float("inf"), float("nan")])
@@ -459,7 +470,7 @@ def test_where_the_search_for_a_price_begins_does_not_matter(wrong):
     for request_, steps in ((cp.count(), 30), (cp.median("age"), 10)):
         facts = table().prepare(request_)
         ways = reaching._CHOICES if facts.wants == "choice" else reaching._NUMBERS
-        for found, (make, _) in zip(reaching.reaching(facts, steps), ways, strict=True):
+        for found, (make, _) in zip(reaching.reaching(facts, steps), ways, strict=False):
 
             def keeps(mechanism, facts=facts, steps=steps):
                 return mechanism.answer_error(facts.message(), "0.95", 1) <= steps

@@ -59,6 +59,8 @@ class Reason:
             if prepared.wants == "keys"
             else "has the least error in steps of the grid"
         )
+        if any(least_error(mechanism, prepared) < least_error(chosen, prepared) for mechanism in others):
+            least = "lowers the budget less than the one with the least error"
         return f"{error(chosen)} {least} that this price buys; compared: {', '.join(map(error, others))}"
 
 

@@ -191,10 +191,11 @@ class Accumulator(Account):
     def _limits(self, budget: Loss, measure: type[Loss]) -> tuple[Fraction, ...]:
         """The numbers that a budget limits; refused if it is not a budget of the measure that is summed here."""
         if not isinstance(budget, measure):
-            raise InvalidParameter(
-                f"{type(self).__name__} adds up {measure.__name__}; {budget!r} is not a budget for it"
-            )
+            raise self._another_measure(budget, measure)
         return budget.amounts
+
+    def _another_measure(self, budget: Loss, measure: type[Loss]) -> InvalidParameter:
+        return InvalidParameter(f"{type(self).__name__} adds up {measure.__name__}; {budget!r} is not a budget for it")
 
     def _not_covered(self, loss: Loss | str, covered: str) -> NoReturn:
         raise NotCovered(f"{self.theorem} does not cover {loss}; it covers {covered}")

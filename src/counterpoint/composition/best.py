@@ -9,7 +9,7 @@ it cannot count, is *out for good*; the filter refuses where no part would be le
 | PureDP, ApproxDP (its delta is an exposure, once for all parts) | epsilon | RR(epsilon) | tau_a(epsilon) |
 | GaussianDP with finite communication | out | mu^2 | a mu^2/2 |
 | other GaussianDP | out | out | a mu^2/2 |
-| zCDP | out | out: a discrete Gaussian is not GaussianDP | a rho |
+| zCDP, without GaussianDP | out | out: a discrete Gaussian is not GaussianDP | a rho |
 | RenyiDP, tCDP | out | out | its loss at a, out if it has none |
 
 Why this is a filter (theory, The default filter). Fix an analyst who tosses no coins. A complete transcript ends with a

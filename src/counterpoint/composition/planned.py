@@ -95,12 +95,12 @@ class PlannedRest(Accumulator, Value, frozen=True):
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "PlannedRest":
         """Take a planned launch, or pay from the reserve or from planned copies."""
-        response, mu = response_of(loss), entry(GaussianSum.ENTERS, loss, interaction)
-        if response is None and mu is None:
+        response, square = response_of(loss), entry(GaussianSum.ENTERS, loss, interaction)
+        if response is None and square is None:
             self._not_covered(loss, "PureDP, ApproxDP, and GaussianDP of mechanisms with finite communication")
         if response is None:
-            assert mu is not None
-            left = None if self.left is None else left_after_gaussian(self.left, mu)
+            assert square is not None
+            left = None if self.left is None else left_after_gaussian(self.left, square)
             return replace(self, left=left, basic=None)
         epsilon, delta = response
         basic = None if self.basic is None else added_up(self.basic, epsilon)

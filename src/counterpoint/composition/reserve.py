@@ -38,16 +38,16 @@ _LONG = Fraction(10**4)
 
 
 class Payment(NamedTuple):
-    """How a launch can be paid: its epsilon or Gaussian mu if the reserve takes it, and its delta."""
+    """How a launch can be paid: its epsilon or Gaussian mu^2 if the reserve takes it, and its delta."""
 
     epsilon: Fraction | None
-    mu: Fraction | None
+    square: Fraction | None
     delta: Fraction
 
     @property
     def by_reserve(self) -> bool:
         """Whether a Gaussian reserve can pay for it."""
-        return self.epsilon is not None or self.mu is not None
+        return self.epsilon is not None or self.square is not None
 
 
 @lru_cache(maxsize=4096)
@@ -267,18 +267,18 @@ def variance_needed(launches: Sequence[Payment]) -> int:
         if launch.epsilon is not None:
             needed = needed_before(needed, launch.epsilon)
         else:
-            assert launch.mu is not None
-            needed += _square_up(launch.mu)
+            assert launch.square is not None
+            needed += units_up(launch.square)
     return needed
 
 
-def left_after_gaussian(left: int, mu: Fraction) -> int | None:
-    """What a Gaussian launch leaves: variances add (theory, Gaussian budgets).
+def left_after_gaussian(left: int, square: Fraction) -> int | None:
+    """What a Gaussian launch with this mu^2 leaves: variances add (theory, Gaussian budgets).
 
-    >>> left_after_gaussian(UNIT, Fraction(1, 2)) == UNIT * 3 // 4, left_after_gaussian(UNIT, Fraction(2))
+    >>> left_after_gaussian(UNIT, Fraction(1, 4)) == UNIT * 3 // 4, left_after_gaussian(UNIT, Fraction(4))
     (True, None)
     """
-    after = left - _square_up(mu)
+    after = left - units_up(square)
     return after if after >= 0 else None
 
 
@@ -292,8 +292,8 @@ def spent(left: int | None, pays: Payment) -> int | None:
         return None
     if pays.epsilon is not None:
         return left_after(left, pays.epsilon)
-    assert pays.mu is not None
-    return left_after_gaussian(left, pays.mu)
+    assert pays.square is not None
+    return left_after_gaussian(left, pays.square)
 
 
 @lru_cache(maxsize=4096)

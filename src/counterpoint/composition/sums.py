@@ -248,7 +248,7 @@ class GaussianSum(Accumulator, Value, frozen=True):
     True
     """
 
-    ENTERS: ClassVar[Entries[Fraction]] = {GaussianDP: lambda loss, how: None if how == "endless" else loss.mu}
+    ENTERS: ClassVar[Entries[Fraction]] = {GaussianDP: lambda loss, how: None if how == "endless" else loss.square}
 
     squares: Fraction = Fraction(0)
     theorem = (
@@ -264,9 +264,9 @@ class GaussianSum(Accumulator, Value, frozen=True):
         return GaussianSum(taken_out(self.squares, self._square(*charge)))
 
     def _square(self, loss: Loss, interaction: Interaction) -> Fraction:
-        mu = entry(self.ENTERS, loss, interaction)
-        if mu is not None:
-            return mu * mu
+        square = entry(self.ENTERS, loss, interaction)
+        if square is not None:
+            return square
         response = response_of(loss)
         if response is None or response[1] > 0:
             self._not_covered(f"{loss!r}{_why_not(loss, response)}", _COVERED)
@@ -291,8 +291,9 @@ class GaussianSum(Accumulator, Value, frozen=True):
         return GaussianDP(root_below(self._left(budget)))
 
     def _left(self, budget: Loss) -> Fraction:
-        (mu,) = self._limits(budget, GaussianDP)
-        return mu * mu - self.squares
+        if not isinstance(budget, GaussianDP):
+            raise self._another_measure(budget, GaussianDP)
+        return budget.square - self.squares
 
 
 class GaussianRest(Accumulator, Value, frozen=True):
@@ -324,7 +325,7 @@ class GaussianRest(Accumulator, Value, frozen=True):
     def for_budget(cls, budget: Loss) -> "GaussianRest":
         """All of the budget's variance is left."""
         assert isinstance(budget, GaussianDP)
-        return cls(budget, budget.mu * budget.mu)
+        return cls(budget, budget.square)
 
     @classmethod
     def for_odometer(cls) -> "GaussianSum":  # type: ignore[override]
@@ -336,9 +337,9 @@ class GaussianRest(Accumulator, Value, frozen=True):
         lost = self.lost.plus(loss, interaction)
         if self.left is None:
             return replace(self, lost=lost)
-        mu = entry(GaussianSum.ENTERS, loss, interaction)
-        if mu is not None:
-            left = self.left - mu * mu
+        square = entry(GaussianSum.ENTERS, loss, interaction)
+        if square is not None:
+            left = self.left - square
             return replace(self, lost=lost, left=bounded_down(left) if left >= 0 else None)
         response = response_of(loss)
         assert response is not None
@@ -364,7 +365,7 @@ class GaussianRest(Accumulator, Value, frozen=True):
         if self.left is None:
             return Unbounded()
         lost = self.lost.total
-        return lost if lost.mu <= self.budget.mu else self.budget
+        return lost if lost.within(self.budget) else self.budget
 
     @property
     def interaction(self) -> Interaction:
@@ -458,7 +459,7 @@ def _rest_of(left: Fraction, epsilon: Fraction) -> Fraction | None:
 
 def _payment_of(loss: Loss) -> Payment:
     """How a Gaussian reserve pays for a launch that `GaussianSum` covers."""
-    return Payment(None, loss.mu, ZERO) if isinstance(loss, GaussianDP) else Payment(_epsilon_of(loss), None, ZERO)
+    return Payment(None, loss.square, ZERO) if isinstance(loss, GaussianDP) else Payment(_epsilon_of(loss), None, ZERO)
 
 
 def _epsilon_of(loss: Loss) -> Fraction:

@@ -117,7 +117,7 @@ class TradeOffRest(Accumulator, Value, frozen=True):
         if basic is not None:
             basic = None if response is None else (added_up(basic[0], response[0]), added_up(basic[1], response[1]))
         if squares is not None:
-            square = loss.mu**2 if isinstance(loss, GaussianDP) else None
+            square = loss.square if isinstance(loss, GaussianDP) else None
             if response is not None and not response[1]:
                 square = square_of_pure(response[0])
             squares = None if square is None else added_up(squares, square)

@@ -320,7 +320,7 @@ def _pure_as_zcdp(loss: PureDP, tight: bool) -> zCDP:
 
 def _gaussian_as_zcdp(loss: GaussianDP, _tight: bool) -> zCDP:
     """mu^2/2; exact as a bound on divergences, lossy as a curve."""
-    return zCDP(rounded_up(loss.mu**2 / 2))
+    return zCDP(rounded_up(loss.square / 2))
 
 
 def _tradeoff_as_zcdp(loss: TradeOff, _tight: bool) -> zCDP:

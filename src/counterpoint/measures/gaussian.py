@@ -12,7 +12,10 @@ Gaussian step on a Poisson sample (`SampledGaussianDP`), as in DP-SGD, has a cur
 
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import ClassVar, Self
+from functools import lru_cache
+from typing import Annotated, ClassVar, Self
+
+from msgspec.structs import force_setattr
 
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
@@ -27,21 +30,69 @@ from counterpoint.measures.loss import Loss
 from counterpoint.measures.pure import PureDP
 from counterpoint.numbers import Interval, Number, format_number, precision, sqrt_up
 from counterpoint.numbers.exact import at_least, probability, whole
-from counterpoint.numbers.parameters import NonNegative, Positive, Rate
+from counterpoint.numbers.parameters import Parameter, Positive, PositiveOrNone, Rate, Read, default
 from counterpoint.numbers.rounding import DIGITS, certified_delta, root_below, rounded_down, rounded_up
+
+_NOT_GIVEN = Fraction(-1)
+
+
+def _read_mu(value: object, what: str) -> Fraction:
+    return _NOT_GIVEN if value is _NOT_GIVEN else at_least(value, 0, what)
+
+
+MuUnlessRho = Annotated[Parameter[Fraction, Number], Read(_read_mu)]
+"""A number from 0 on; it may be left out where a rho is given."""
+
+
+@lru_cache(maxsize=4096)
+def _root_up(square: Fraction) -> Fraction:
+    """Remembered: every launch of a mechanism with a rho asks for it."""
+    return rounded_up(sqrt_up(square))
 
 
 class GaussianDP(Loss, Value, frozen=True):
-    """mu-Gaussian DP.
+    """mu-Gaussian DP, for a mu that is given, or by rho = mu^2/2.
 
-    >>> GaussianDP(0.5).as_zcdp()
-    zCDP(0.125)
+    What is given as a rho is carried exactly: squares add, and the loss is zCDP(rho) with nothing rounded. `mu` is then
+    the root of 2 rho, rounded up; a rational root is the mu that was meant.
+
+    >>> GaussianDP(0.5).as_zcdp(), GaussianDP(rho=0.3).as_zcdp(), GaussianDP(rho=0.5)
+    (zCDP(0.125), zCDP(0.3), GaussianDP(1))
     """
 
-    mu: NonNegative
+    mu: MuUnlessRho = default(_NOT_GIVEN)
+    rho: PositiveOrNone = default(None)
+
+    def __post_init__(self) -> None:
+        """Derive the mu from a rho."""
+        if self.rho is None:
+            if self.mu is _NOT_GIVEN:
+                raise InvalidParameter("GaussianDP takes a mu, or rho= for mu^2/2")
+            return
+        mu = _root_up(2 * self.rho)
+        if self.mu is not _NOT_GIVEN and self.mu != mu:
+            raise InvalidParameter("GaussianDP takes a mu or a rho, not both")
+        force_setattr(self, "mu", mu)
+        if mu * mu == 2 * self.rho:
+            force_setattr(self, "rho", None)
 
     def __repr__(self) -> str:
-        return f"GaussianDP({format_number(self.mu)})"
+        given = format_number(self.mu) if self.rho is None else f"rho={format_number(self.rho)}"
+        return f"GaussianDP({given})"
+
+    @classmethod
+    def of_square(cls, square: Fraction) -> "GaussianDP":
+        """The one with this mu^2, exactly.
+
+        >>> GaussianDP.of_square(Fraction(1, 4)), GaussianDP.of_square(Fraction(1, 2))
+        (GaussianDP(0.5), GaussianDP(rho=0.25))
+        """
+        return cls(rho=square / 2) if square else cls(0)
+
+    @property
+    def square(self) -> Fraction:
+        """mu^2, exactly."""
+        return self.mu * self.mu if self.rho is None else 2 * self.rho
 
     @classmethod
     def for_budget(cls, epsilon: Number, delta: Number) -> "GaussianDP":
@@ -77,9 +128,14 @@ class GaussianDP(Loss, Value, frozen=True):
         >>> GaussianDP(0.5).group(3)
         GaussianDP(1.5)
         """
-        return GaussianDP(whole(size, 0, "size") * self.mu)
+        units = whole(size, 0, "size")
+        return GaussianDP(units * self.mu) if self.rho is None else GaussianDP.of_square(units**2 * self.square)
 
     letters: ClassVar[tuple[str, ...]] = ("μ",)
+
+    def within(self, budget: Loss) -> bool:
+        """Whether the square is within the budget's, of which a root is only known from above."""
+        return isinstance(budget, GaussianDP) and self.square <= budget.square
 
     @property
     def amounts(self) -> tuple[Fraction, ...]:
@@ -88,7 +144,7 @@ class GaussianDP(Loss, Value, frozen=True):
 
     def left_after(self, total: Loss) -> "GaussianDP | None":
         """The root of what is left of the square."""
-        return GaussianDP(root_below(self.mu**2 - total.mu**2)) if isinstance(total, GaussianDP) else None
+        return GaussianDP(root_below(self.square - total.square)) if isinstance(total, GaussianDP) else None
 
     theorem_if_fixed: ClassVar[str] = (
         "tensor product, with finite communication or without memory (Haney et al. 2023, Thm 1.24; Henzinger et al. "
@@ -98,8 +154,8 @@ class GaussianDP(Loss, Value, frozen=True):
     @classmethod
     def compose_fixed(cls, counted: Mapping[Self, int]) -> tuple["GaussianDP", str]:
         """The root of the sum of squares (Haney et al. 2023, Thm 1.24; Henzinger et al. 2024, Cor 14.7)."""
-        squares = sum((copies * loss.mu**2 for loss, copies in counted.items()), Fraction(0))
-        return GaussianDP(rounded_up(sqrt_up(squares))), "root of the sum of squares"
+        squares = sum((copies * loss.square for loss, copies in counted.items()), Fraction(0))
+        return GaussianDP.of_square(squares), "root of the sum of squares"
 
     @property
     def needs_finite_communication(self) -> bool:
@@ -113,7 +169,7 @@ class GaussianDP(Loss, Value, frozen=True):
         return self.mu == 0
 
     def _follows_from(self, loss: Loss) -> bool:
-        return loss.as_gaussian().mu <= self.mu
+        return loss.as_gaussian().square <= self.square
 
 
 class SampledGaussianDP(Loss, Value, frozen=True):

@@ -37,9 +37,10 @@ from counterpoint.mechanisms.tails import (
     rounded_sum_within,
     weighted_within,
 )
-from counterpoint.numbers import Interval, Number, format_number, precision, sqrt_up
+from counterpoint.numbers import Interval, Number, format_number, precision
 from counterpoint.numbers.exact import exact, whole
 from counterpoint.numbers.parameters import (
+    Flag,
     Parameter,
     Positive,
     PositiveInt,
@@ -49,7 +50,6 @@ from counterpoint.numbers.parameters import (
     Read,
     default,
 )
-from counterpoint.numbers.rounding import rounded_up
 from counterpoint.privacy.claims import Claim, Interaction, claim
 from counterpoint.privacy.messages import Ask, Message
 from counterpoint.privacy.relations import every_step
@@ -248,17 +248,22 @@ class Laplace(Additive, Value, frozen=True):
 class Gaussian(Additive, Value, frozen=True):
     """Gaussian noise on each of `asks` answers, scaled by the L2 sensitivity of the ask.
 
-    With `mu`, `sigma`, or `epsilon` and `delta`, the noise is a rounded normal, x + round(N(0, s^2)), which is Gaussian
-    DP and composes without loss. As x is whole, that is the rounding of N(x, s^2), coordinate by coordinate, so that
-    moving x by the ask's sensitivity D in L2 is GaussianDP(D/s), whatever came before (theory, Gaussian budgets).
-    `mu` is the price of all asks together: s = D sqrt(asks)/mu for each. `sigma` is the deviation of each answer per
-    unit of sensitivity: s = D sigma. `epsilon` and `delta` are a promise for all asks, kept by the largest such mu.
+    The noise is a rounded normal, x + round(N(0, s^2)), which is Gaussian DP and composes without loss. As x is whole,
+    that is the rounding of N(x, s^2), coordinate by coordinate, so that moving x by the ask's sensitivity D in L2 is
+    GaussianDP(D/s), whatever came before (theory, Gaussian budgets). `mu` is the price of all asks together: s = D
+    sqrt(asks)/mu for each; `rho` = mu^2/2 is the same price as zCDP counts it, and the loss is zCDP(rho), too. `sigma`
+    is the deviation of each answer per unit of sensitivity: s = D sigma. `epsilon` and `delta` are a promise for all
+    asks, kept by the largest such mu.
 
-    With `rho`, it is a discrete Gaussian of variance parameter asks * D^2/(2 rho) (Canonne et al. 2020, Thm 14), and
-    zCDP(rho); that is not GaussianDP: at sigma = 1 its total variation exceeds that of G_1.
+    With a `rho` and `discrete=True`, it is a discrete Gaussian of variance parameter asks * D^2/(2 rho) (Canonne et al.
+    2020, Thm 14): zCDP(rho), and not GaussianDP, as at sigma = 1 its total variation exceeds that of G_1. Its variance
+    is smaller, by 1/12 of a step of the grid squared: worth it for a deviation below two steps or so, and a budget in
+    zCDP.
 
-    >>> Gaussian(mu=0.5, asks=4).claim.loss, Gaussian(sigma=30).claim.loss, Gaussian(rho=0.5, asks=4).claim.loss
-    (GaussianDP(0.5), GaussianDP(1/30), zCDP(0.5))
+    >>> Gaussian(mu=0.5, asks=4).claim.loss, Gaussian(sigma=30).claim.loss, Gaussian(rho=0.3, asks=4).claim.loss
+    (GaussianDP(0.5), GaussianDP(1/30), GaussianDP(rho=0.3))
+    >>> Gaussian(rho=0.3, discrete=True).claim.loss
+    zCDP(0.3)
     >>> Gaussian(epsilon=1, delta=1e-6).claim.loss.delta_at(1) <= 1e-6
     True
     """
@@ -269,6 +274,7 @@ class Gaussian(Additive, Value, frozen=True):
     sigma: PositiveOrNone = default(None)
     epsilon: PositiveOrNone = default(None)
     delta: ProbabilityOrNone = default(None)
+    discrete: Flag = False
 
     def __post_init__(self) -> None:
         """Read an (epsilon, delta) as the mu that keeps it; only the mu is held and stored."""
@@ -276,6 +282,8 @@ class Gaussian(Additive, Value, frozen=True):
             raise InvalidParameter("epsilon and delta go together: both, or neither")
         if [self.rho, self.mu, self.sigma, self.epsilon].count(None) != 3:
             raise InvalidParameter("give Gaussian one of rho, mu, sigma, or epsilon with delta")
+        if self.discrete and self.rho is None:
+            raise InvalidParameter("a discrete Gaussian is zCDP and not Gaussian DP: give rho= with discrete=True")
         if self.epsilon is None or self.delta is None:
             return
         if not 0 < self.delta < 1:
@@ -291,22 +299,24 @@ class Gaussian(Additive, Value, frozen=True):
         price = {"rho": self.rho, "mu": self.mu, "sigma": self.sigma}
         shown = [f"{name}={format_number(value)}" for name, value in price.items() if value is not None]
         shown += [f"asks={self.asks}"] if self.asks > 1 else []
+        shown += ["discrete=True"] if self.discrete else []
         return f"Gaussian({', '.join(shown)})"
 
     @property
     def claim(self) -> Claim:
-        """zCDP(rho) or GaussianDP, of all asks together, for neighbours that may move every ask by its sensitivity."""
-        if self.rho is not None:
+        """GaussianDP or zCDP(rho), of all asks together, for neighbours that may move every ask by its sensitivity."""
+        if self.discrete:
+            assert self.rho is not None
             by = f"discrete Gaussian noise (Canonne-Kamath-Steinke Thm 14), rho/{self.asks} an ask, losses add"
             return claim(zCDP(self.rho), every_step(), by, interaction="one-shot" if self.asks == 1 else "endless")
         by = f"a normal number rounded is a postprocessing of it, in each of {self.asks} asks anew; squares of mu add"
-        loss = GaussianDP(rounded_up(sqrt_up(self.asks / self._sigma2(1))) if self.mu is None else self.mu)
+        loss = GaussianDP.of_square(self.asks / self._sigma2(1))
         return claim(loss, every_step(), by, interaction="one-shot" if self.asks == 1 else "memoryless")
 
     def noise(self, ask: Ask, size: int, coins: Coins) -> list[int]:
         """Discrete Gaussian or rounded normal draws, scaled by the L2 sensitivity."""
         assert ask.squared is not None  # every Ask has it
-        draw = coins.rounded_normal if self.rho is None else coins.discrete_gaussian
+        draw = coins.discrete_gaussian if self.discrete else coins.rounded_normal
         return _listed(draw(self._sigma2(ask.squared), size))
 
     def error(self, probability: Number, squared: int = 1, width: int = 1) -> int:
@@ -317,9 +327,11 @@ class Gaussian(Additive, Value, frozen=True):
 
         >>> Gaussian(mu=1).error(0.95), Gaussian(rho=0.5).error(0.95), Gaussian(rho=0.5).error(0.95, width=1000)
         (2, 2, 4)
+        >>> Gaussian(rho=5, discrete=True).error(0.9), Gaussian(rho=5).error(0.9)
+        (0, 1)
         """
         each = each_may_fail(probability, whole(width, 1, "width"))
-        within = rounded_normal_within if self.rho is None else gaussian_within
+        within = gaussian_within if self.discrete else rounded_normal_within
         return within(self._sigma2(whole(squared, 1, "the squared sensitivity")), each)
 
     def answer_error(self, ask: Ask, probability: Number, numbers: int = 1) -> int:
@@ -335,7 +347,7 @@ class Gaussian(Additive, Value, frozen=True):
         """
         assert ask.squared is not None  # every Ask has it
         squares = sum(weight**2 * count for weight, count in weights)
-        bound = rounded_sum_within if self.rho is None else weighted_within
+        bound = weighted_within if self.discrete else rounded_sum_within
         return _sum_bound(bound, self._sigma2(ask.squared), squares, may_fail(probability)) if squares else 0
 
     def _sigma2(self, squared: int) -> Fraction:

@@ -164,7 +164,7 @@ class GuessAndCheck(Composite, Value, frozen=True):
     @property
     def _answer(self) -> Laplace | Gaussian:
         if self.rho is not None:
-            return Gaussian(rho=self.rho, asks=self.wrong)
+            return Gaussian(rho=self.rho, asks=self.wrong, discrete=True)
         assert self.epsilon is not None
         return Laplace(self.epsilon, asks=self.wrong)
 

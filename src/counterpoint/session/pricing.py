@@ -1,11 +1,11 @@
 """Which mechanism answers a question, and at which price, by public facts alone.
 
 With a loss, it is the mechanism whose stated error is least (`offered`). With an error, it is the cheapest mechanism
-that keeps it (`keeping`): for Laplace, rounded normal and discrete Gaussian noise, and for both kinds of noisy maximum,
-the least parameter of four digits is searched for (`reaching`). Whether a parameter keeps the error is decided by the
-mechanism's own `answer_error`, the exact law of its noise. The search starts where that law, computed in floats, puts
-the parameter: a start that is off costs time, not correctness. Which of the candidates lowers a session's budget least
-is for its rule to say (`cheapest` in `ledger/commands.py`).
+that keeps it (`keeping`): for Laplace and rounded normal noise (below two steps of the grid also for discrete Gaussian
+noise), and for both kinds of noisy maximum, the least parameter of four digits is searched for (`reaching`). Whether a
+parameter keeps the error is decided by the mechanism's own `answer_error`, the exact law of its noise. The search
+starts where that law, computed in floats, puts the parameter: a start that is off costs time, not correctness. Which of
+the candidates lowers a session's budget least is for its rule to say (`cheapest` in `ledger/commands.py`).
 
 >>> from counterpoint import Stream, total
 >>> stream = Stream(bound=1)
@@ -13,7 +13,7 @@ is for its rule to say (`cheapest` in `ledger/commands.py`).
 >>> [fit.mechanism for fit in offered(visits, PureDP(1), stream.relation)], keeping(visits, error=30)[0]
 ([Laplace(1)], Laplace(0.09819))
 >>> reaching(visits, steps=30)
-(Laplace(0.09819), Gaussian(mu=0.06427), Gaussian(rho=0.002065))
+(Laplace(0.09819), Gaussian(mu=0.06427))
 """
 
 from collections.abc import Callable, Mapping
@@ -52,11 +52,12 @@ def _pure(loss: PureDP) -> dict[Wants, Mechanisms]:
 def _concentrated(loss: zCDP) -> dict[Wants, Mechanisms]:
     epsilon = Fraction(precision(30)(2 * loss.rho).sqrt().lower)  # PureDP(e) is zCDP(e^2/2)
     choices = *_choosers(rho=loss.rho), *_choosers(epsilon)
-    return {"numbers": (Gaussian(rho=loss.rho), Laplace(epsilon)), "choice": choices}
+    normal, discrete = Gaussian(rho=loss.rho), Gaussian(rho=loss.rho, discrete=True)
+    return {"numbers": (normal, discrete, Laplace(epsilon)), "choice": choices}
 
 
 def _gaussian(loss: GaussianDP) -> dict[Wants, Mechanisms]:
-    return {"numbers": (Gaussian(mu=loss.mu),)}
+    return {"numbers": (Gaussian(mu=loss.mu) if loss.rho is None else Gaussian(rho=loss.rho),)}
 
 
 def _approximate(loss: ApproxDP) -> dict[Wants, Mechanisms]:
@@ -119,11 +120,29 @@ def offered(prepared: PreparedQuery, loss: Loss, relation: Relation) -> tuple[Fi
     """The mechanisms that answer this request within this loss, the one with the least error first."""
     if type(loss) not in _OFFERS or not any(loss.amounts):
         raise NotCovered(f"no mechanism is known that spends {loss!r} on one request; {_WORKS[prepared.wants]}")
-    fits = [answering(mechanism, prepared, relation) for mechanism in _offers(loss).get(prepared.wants, ())]
+    suitable = (mechanism for mechanism in _offers(loss).get(prepared.wants, ()) if _suits_grid(mechanism, prepared))
+    fits = [answering(mechanism, prepared, relation) for mechanism in suitable]
     found = tuple(fit for fit in fits if fit is not None)
     if not found:
         raise InvalidRequest(f"nothing answers this request at {loss!r}: {_WORKS[prepared.wants]}; nothing was charged")
     return found if len(found) == 1 else tuple(sorted(found, key=lambda fit: least_error(fit.mechanism, prepared)))
+
+
+_FINE = 4
+"""From this variance on, in steps of the grid squared, that of a rounded normal is at most 2 % more (by 1/12)."""
+
+
+def _suits_grid(mechanism: Mechanism, prepared: PreparedQuery) -> bool:
+    """Whether the discrete Gaussian is worth its price in Gaussian DP: its variance is public, and below two steps."""
+    if not is_discrete(mechanism):
+        return True
+    assert isinstance(mechanism, Gaussian) and mechanism.rho is not None
+    return prepared.squared < _FINE * 2 * mechanism.rho
+
+
+def is_discrete(mechanism: Mechanism) -> bool:
+    """Whether it is a discrete Gaussian, which has no Gaussian DP."""
+    return isinstance(mechanism, Gaussian) and mechanism.discrete
 
 
 @lru_cache(maxsize=256)
@@ -202,7 +221,8 @@ def reaching(
         return mechanism.answer_error(message, probability, wanted.numbers) <= steps
 
     ways = _CHOICES if prepared.wants == "choice" else _NUMBERS
-    return tuple(_cheapest(make, keeps, start(wanted)) for make, start in ways)
+    found = (_cheapest(make, keeps, start(wanted)) for make, start in ways)
+    return tuple(mechanism for mechanism in found if _suits_grid(mechanism, prepared))
 
 
 def _laplace(wanted: _Wanted) -> float:
@@ -274,7 +294,7 @@ _Way = tuple[Maker, Callable[[_Wanted], float]]
 _NUMBERS: tuple[_Way, ...] = (
     (Laplace, _laplace),
     (lambda mu: Gaussian(mu=mu), _rounded_normal),
-    (lambda rho: Gaussian(rho=rho), _discrete_gaussian),
+    (lambda rho: Gaussian(rho=rho, discrete=True), _discrete_gaussian),
 )
 _CHOICES: tuple[_Way, ...] = (
     (NoisyMax, _permute_and_flip),

@@ -7,7 +7,7 @@ depend on the account, and is decided in the transaction that charges it.
 >>> import counterpoint as cp
 >>> session = cp.Session(cp.Stream(bound=1), within=cp.zCDP(1))
 >>> first = session.ask(cp.total(), error=50, id="visits")
->>> session.ask(cp.total(), error=50, id="visits") == first, session.loss == first.cost
+>>> session.ask(cp.total(), error=50, id="visits") == first, session.loss == first.cost.as_zcdp()
 (True, True)
 """
 
@@ -23,7 +23,7 @@ from counterpoint.errors import InvalidParameter
 from counterpoint.ledger.commands import Fit, cheapest
 from counterpoint.measures import GaussianDP, zCDP
 from counterpoint.measures.loss import Loss
-from counterpoint.mechanisms.additive import Laplace
+from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, format_number
@@ -34,7 +34,7 @@ from counterpoint.queries.select import divided_for
 from counterpoint.queries.several_quantiles import CumulatedQuantiles
 from counterpoint.queries.source import Source
 from counterpoint.session.fit import answering, launchable
-from counterpoint.session.pricing import keeping, offered, price
+from counterpoint.session.pricing import is_discrete, keeping, offered, price
 from counterpoint.sql_requests.query import SQLQuery
 
 if TYPE_CHECKING:
@@ -69,8 +69,14 @@ class AnswerTerms:
         return tuple(fit for fit in fits if fit is not None)
 
     def candidates(self, fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
-        """Those among which the account decides: at a price, none but the first."""
-        return fits[:1] if self.error is None else fits
+        """Those among which the account decides: at a price, none but the first, and its rounded normal.
+
+        A discrete Gaussian may have less noise than the rounded normal of the same rho, and cost more than that where
+        Gaussian DP is counted, or not be covered.
+        """
+        if self.error is not None or not is_discrete(fits[0].mechanism):
+            return fits if self.error is not None else fits[:1]
+        return (fits[0], *(fit for fit in fits[1:] if isinstance(fit.mechanism, Gaussian)))
 
     def keeping(self, prepared: PreparedQuery) -> Mechanisms:
         """The mechanisms that keep the wanted error, each at its least price."""
