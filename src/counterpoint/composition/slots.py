@@ -117,7 +117,7 @@ class Slots(Rule, Value, frozen=True):
             )
         slot = account.groups[index][0]
         if self._is_mixed:
-            _require_draws(claim, slot)
+            require_draws(claim, slot)
         require_finite(claim, slot)
         return account.take(index)
 
@@ -188,7 +188,7 @@ def _composed(slots: tuple[tuple[Loss, int], ...]) -> Loss:
     return optimal([loss for loss, count in slots for _ in range(count)]).loss
 
 
-def _require_draws(claim: Claim, slot: Loss) -> None:
+def require_draws(claim: Claim, slot: Loss) -> None:
     """Refuse what is not known to be a postprocessing of one draw from the slot's pair, beside slots of other measures.
 
     No memory is enough where each answer is a draw of its own from a part of the pair, which is not so for divergences.

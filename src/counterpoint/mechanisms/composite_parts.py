@@ -14,17 +14,24 @@ PureDP(2)
 
 from collections import Counter
 from collections.abc import Iterable
+from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple, TypeAlias
 
 from counterpoint.coins.coins import Coins
 from counterpoint.composition.accumulator import Account
-from counterpoint.composition.fixed.compose import summed
+from counterpoint.composition.fixed.compose import optimal_of, summed
+from counterpoint.composition.fixed.totals import Composed
 from counterpoint.composition.parallel import Parallel, times, total
+from counterpoint.composition.slots import require_draws
 from counterpoint.encoding import Plain, Tagged, Value, encode
 from counterpoint.errors import BudgetExceeded, InvalidParameter, InvalidRequest, RelationMismatch
-from counterpoint.measures import PureDP
+from counterpoint.measures import ApproxDP, PureDP, SampledGaussianDP
+from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.mechanisms.mechanism import Answer, Mechanism, State, ready, stepped
+from counterpoint.numbers import Number, format_number
+from counterpoint.numbers.exact import probability
 from counterpoint.numbers.parameters import PositiveInt, ProbabilityOrNone, default
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.privacy.claims import require_finite
@@ -78,7 +85,19 @@ class Part(Tagged, Value, frozen=True):
         """What the whole part costs; `NotCovered` where no theorem says so."""
         if self.sparse is None:
             return times(self.loss, self.slots)
-        return total(self.rule.charges(Sparse(self.sparse, self.relation, self.first_pair)))
+        return total(self.rule.charges(self._reached))
+
+    @property
+    def losses(self) -> dict[Loss, int]:
+        """The launches that it is a postprocessing of, with how many of each: its slots, or those that are reached."""
+        if self.sparse is None:
+            return {self.loss: self.slots}
+        return {charge.loss: charge.times for charge in self.rule.charges(self._reached)}
+
+    @property
+    def _reached(self) -> Sparse:
+        assert self.sparse is not None
+        return Sparse(self.sparse, self.relation, self.first_pair)
 
     @property
     def rule(self) -> Parallel:
@@ -116,6 +135,46 @@ def composed(losses: list[Loss]) -> Loss:
     GaussianDP(5)
     """
     return summed(Counter(losses)) if losses else PureDP(0)
+
+
+def fixed_in_advance(parts: Iterable[Part]) -> Composed:
+    """What the launches of all parts cost together: their optimal composition, as a curve."""
+    counted: Counter[Loss] = Counter()
+    for part in parts:
+        counted.update(part.losses)
+    return _optimal(tuple(counted.items()))
+
+
+@lru_cache(maxsize=256)
+def _optimal(counted: tuple[tuple[Loss, int], ...]) -> Composed:
+    """Remembered: every step of a composite asks for its claim."""
+    return optimal_of(dict(counted))
+
+
+def composed_at(parts: Iterable[Part], delta: Number) -> ApproxDP:
+    """What they cost at this delta, rounded up.
+
+    >>> from counterpoint.privacy.relations import every_step
+    >>> composed_at([Part("often", PureDP(0.1), every_step(), slots=100)], 1e-6)
+    ApproxDP(~4.77457, 1e-6)
+    """
+    return _at(fixed_in_advance(parts), probability(delta, "claimed_delta"))
+
+
+@lru_cache(maxsize=256)
+def _at(curve: Composed, delta: Fraction) -> ApproxDP:
+    epsilon = curve._least_epsilon(delta)
+    if epsilon is None:
+        raise InvalidParameter(
+            f"the parts expose more than claimed_delta {format_number(delta)}: name a larger one, or none for their sum"
+        )
+    return ApproxDP(epsilon, delta)
+
+
+def are_unlike(parts: Iterable[Part]) -> bool:
+    """Whether they compose by the product of their pairs alone: losses of several measures, or steps on samples."""
+    kinds = {None if response_of(loss) is not None else type(loss) for part in parts for loss in part.losses}
+    return len(kinds) > 1 or SampledGaussianDP in kinds
 
 
 def by_name(structure: Iterable[Part]) -> dict[str, Part]:
@@ -174,13 +233,19 @@ class Context:
     counterpoint.errors.SecretLeak: a secret would have been written in the open
     """
 
-    __slots__ = ("_accounts", "_answered", "_children", "_coins", "_parts", "_sent", "_unfinished")
+    __slots__ = ("_accounts", "_answered", "_children", "_coins", "_parts", "_sent", "_unfinished", "_unlike")
 
     def __init__(
-        self, structure: Iterable[Part], children: tuple[Placed, ...], coins: Coins, accounts: Accounts = ()
+        self,
+        structure: Iterable[Part],
+        children: tuple[Placed, ...],
+        coins: Coins,
+        accounts: Accounts = (),
+        claimed_at: Number | None = None,
     ) -> None:
         self._parts = by_name(structure)
         self._children: dict[Place, Placed] = {(child.part, child.at): child for child in children}
+        self._unlike = claimed_at is not None and are_unlike(self._parts.values())
         self._accounts = dict(accounts)
         self._coins = coins
         self._sent: list[Sent] = []
@@ -226,6 +291,8 @@ class Context:
                 f"they are those in {part.relation!r}"
             )
         require_finite(claim, part.loss)
+        if self._unlike:
+            require_draws(claim, part.loss)
         if not part.has_place(at) or (part.sparse is None and (name, at) in self._children):
             raise BudgetExceeded(
                 f"part {name!r} has no free slot {at}: it takes {part.slots} launches, each once; declare more slots, "
