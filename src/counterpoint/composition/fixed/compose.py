@@ -36,7 +36,7 @@ from counterpoint.composition.fixed.totals import (
 )
 from counterpoint.encoding import Value
 from counterpoint.errors import InvalidParameter, NotCovered
-from counterpoint.measures import ApproxDP, GaussianDP, RenyiDP, SampledGaussianDP, TradeOff, tCDP, zCDP
+from counterpoint.measures import ApproxDP, GaussianDP, PureDP, RenyiDP, SampledGaussianDP, TradeOff, tCDP, zCDP
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.divergences import concentrated_of_pure
 from counterpoint.measures.loss import Loss
@@ -188,8 +188,13 @@ def _counted(losses: Iterable[Loss]) -> Counter[Loss]:
     return Counter(given)
 
 
+_ZERO = Fraction(0)
+
+
 def _parts(counted: Mapping[Loss, int]) -> Parts | None:
     """The (epsilon, delta) of each loss, counted; None where one has none."""
+    if all(type(loss) is PureDP for loss in counted):  # which differ in their epsilons: nothing is to be counted
+        return in_order([(loss.epsilon, _ZERO, copies) for loss, copies in counted.items()])  # type: ignore[attr-defined]
     parts: Counter[tuple[Fraction, Fraction]] = Counter()
     for loss, copies in counted.items():
         response = response_of(loss)

@@ -11,16 +11,17 @@ exposed with probability D = 1 - prod(1 - delta_i); otherwise the RR(eps_i, 0) r
 """
 
 from bisect import bisect_left, bisect_right
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import accumulate, groupby, repeat
-from math import comb, floor, log
+from math import comb, floor
 from operator import mul
 from typing import Generic, Protocol, Self, TypeVar
+
+import numpy as np
 
 from counterpoint.composition.fixed.lattice import Lattice
 from counterpoint.composition.fixed.masses import Groups, LossShape, common_measure, largest_loss
@@ -34,6 +35,7 @@ from counterpoint.composition.fixed.totals import (
     format_parts,
     left_after,
     log_of,
+    remembered,
     with_exposure,
 )
 from counterpoint.encoding import Value
@@ -226,9 +228,8 @@ class Counting:
 
 REACH = Fraction(1, 10**300)
 """The smallest d0 that a lattice is asked for."""
-_MOST_DIFFERENT, _CELLS = 4096, 1200
-"""From how many different epsilons on they are rounded, and to how many; the bounds then lie about 0.4 % apart."""
-_FAINTEST = 1e-300
+_MOST_DIFFERENT, _CELLS = 4096, 600
+"""From how many different epsilons on they are rounded, and to how many; the bounds then lie about 0.35 % apart."""
 _LARGEST, _SMALLEST = Fraction(10) ** 15, Fraction(1, 10**290)
 
 
@@ -320,8 +321,12 @@ class Unexposed:
         if delta == 0 or not self.groups:
             return self.most
         if self._coarser is not None:
-            return self._coarser[0].epsilon_below(delta)
-        high = self.epsilon_above(delta)
+            below, above = self._coarser
+            return below._epsilon_below(delta, min(below.most, above.epsilon_above(delta)))
+        return self._epsilon_below(delta, self.epsilon_above(delta))
+
+    def _epsilon_below(self, delta: Fraction, high: Fraction) -> Fraction:
+        """The same, from an epsilon on that is surely too large."""
         curve = self._near(high)
         low, step = high, high / 2**40
         while low > 0 and at_most(curve.delta_below(low), delta):
@@ -332,19 +337,24 @@ class Unexposed:
     def _coarser(self) -> "tuple[Unexposed, Unexposed] | None":
         """Responses that reveal no more, and ones that reveal no less, with far fewer different epsilons.
 
-        RR(epsilon) grows with epsilon, so the smallest and the largest of each cell of a geometric grid bound the rest.
+        RR(epsilon) grows with epsilon: the smallest and the largest of each cell bound the rest. In a cell of width w
+        the squares of n responses move by about n epsilon w, so cells whose w is as the root of 1/(density epsilon)
+        move the sum of squares least: those in which the roots of epsilon times the gaps add up to the same.
         """
         if len(self.groups) <= _MOST_DIFFERENT or self.method != "lattice":
             return None
-        logs = [log(max(float(epsilon), _FAINTEST)) for epsilon, _ in self.groups]
-        width = (logs[-1] - logs[0]) / _CELLS
-        bounds: list[Counter[Fraction]] = [Counter(), Counter()]
-        for _, cell in groupby(zip(logs, self.groups, strict=True), lambda each: int((each[0] - logs[0]) / width)):
-            held = [group for _, group in cell]
-            copies = sum(copies for _, copies in held)
-            for counted, (epsilon, _) in zip(bounds, (held[0], held[-1]), strict=True):
-                counted[epsilon] += copies
-        below, above = (Unexposed(tuple(sorted(counted.items()))) for counted in bounds)
+        sizes = np.array([float(epsilon) for epsilon, _ in self.groups])
+        weights = np.sqrt([float(copies) for _, copies in self.groups]) * np.sqrt(sizes)
+        width = np.cumsum(weights * np.sqrt(np.diff(sizes, append=sizes[-1])))
+        cells = np.minimum(width / (width[-1] or 1.0) * _CELLS, _CELLS - 1).astype(np.int64)
+        firsts = np.flatnonzero(np.diff(cells, prepend=-1)).tolist()
+        lasts = [*(first - 1 for first in firsts[1:]), len(sizes) - 1]
+        counted = list(accumulate((copies for _, copies in self.groups), initial=0))
+        held = [counted[last + 1] - counted[first] for first, last in zip(firsts, lasts, strict=True)]
+        below, above = (
+            Unexposed(tuple((self.groups[end][0], number) for end, number in zip(ends, held, strict=True)))
+            for ends in (firsts, lasts)
+        )
         return below, above
 
     def _near(self, epsilon: Fraction) -> Curve:
@@ -449,7 +459,7 @@ class OptimalParts(Optimal, frozen=True):
         return total.group(size) if total.delta else PureDP(total.epsilon).group(size)
 
 
-@lru_cache(maxsize=32)
+@remembered
 def _unexposed(parts: Parts) -> Unexposed:
     together = groupby(parts, key=lambda part: part[0])  # they are sorted by epsilon
     groups = ((epsilon, sum(copies for *_, copies in same)) for epsilon, same in together)

@@ -12,12 +12,12 @@ amount of its own measure (Gaussian, concentrated, Renyi, f-DP) is a `Total` aro
 
 import math
 from abc import abstractmethod
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from counterpoint.encoding import Value
 from counterpoint.measures import ApproxDP, PureDP
@@ -208,7 +208,32 @@ class Exposure(NamedTuple):
     high: Fraction
 
 
-@lru_cache(maxsize=32)
+Read = TypeVar("Read")
+_HASHED = 1000
+
+
+def remembered(read: Callable[[Parts], Read]) -> Callable[[Parts], Read]:
+    """Remember what is read of the last few lists of losses; a long list is found as the object that it is.
+
+    To hash 100,000 fractions takes longer than what is read of them.
+    """
+    by_value = lru_cache(maxsize=32)(read)
+    long: deque[tuple[Parts, Read]] = deque(maxlen=4)
+
+    def found(parts: Parts) -> Read:
+        if len(parts) < _HASHED:
+            return by_value(parts)
+        for known, value in tuple(long):
+            if known is parts:
+                return value
+        value = read(parts)
+        long.append((parts, value))
+        return value
+
+    return found
+
+
+@remembered
 def exposure(parts: Parts) -> Exposure:
     """1 - prod(1 - delta_i).
 
@@ -221,8 +246,8 @@ def exposure(parts: Parts) -> Exposure:
     """
     chances: Counter[Fraction] = Counter()
     for _, delta, copies in parts:
-        chances[delta] += copies
-    del chances[Fraction(0)]
+        if delta:
+            chances[delta] += copies
     if Fraction(1) in chances:
         return Exposure(Fraction(1), Fraction(1))
     if sum(copies * delta.denominator.bit_length() for delta, copies in chances.items()) <= _WRITTEN_OUT:
