@@ -60,6 +60,32 @@ def test_thousands_of_adaptive_steps_fit_beside_questions():
     assert compose.optimal([STEP] * count).epsilon_at(1e-5) < 5
 
 
+def test_the_default_filter_takes_whole_orders_if_a_step_comes_first():
+    rule = Filter(ApproxDP(5, "1e-5"))
+    account, count = rule.start().plus(STEP, "one-shot"), 1
+    assert account.union.orders[0] == 5 and all(order.denominator == 1 for order in account.union.orders)
+    while True:
+        after = account.plus(STEP, "one-shot")
+        if not after.keeps(rule.budget):
+            break
+        account, count = (after + PureDP("0.01") if count % 1000 == 500 else after), count + 1
+    assert 5800 <= count < 6851 and not rule.fits(account, zCDP("0.01"))
+    spent = {STEP: count, PureDP("0.01"): 6}
+    assert compose.optimal_of(spent).epsilon_at(1e-5) < 5
+
+
+def test_the_orders_are_chosen_by_the_first_launch_alone():
+    rule = Filter(ApproxDP(5, "1e-5"))
+    orders = rule.start().union.orders
+    asked = rule.start() + PureDP("0.01")
+    later = asked.plus(STEP, "one-shot")
+    assert later.union.orders == orders == asked.union.orders and later.rooms == asked.rooms
+    stepped = rule.start().plus(STEP, "one-shot")
+    other = stepped.plus(SampledGaussianDP(3, "0.3"), "one-shot")
+    assert other.union.orders == stepped.union.orders and other.rooms == stepped.rooms
+    assert rule.start().union.orders == orders, "an attempt that was refused fixes nothing"
+
+
 def test_the_default_filter_and_odometers_count_them_by_their_renyi_losses_alone():
     rule = Filter(ApproxDP(1, "1e-6"))
     account = (rule.start() + PureDP("0.01")).plus(STEP, "one-shot")

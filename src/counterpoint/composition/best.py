@@ -20,7 +20,7 @@ by reduction: delta'' + (1 - delta'') sum d_i <= delta. A part that skipped a la
 worlds are not those of its analyst: delta could reach 1.
 
 The first launch is chosen before there is any answer. Its public loss decides how much of delta is kept for exposures
-and how the rest is divided (`SHARES`); a part that cannot count it gets nothing. High orders are for mixtures: what
+and how the rest is divided (`SHARES`; `STEPS` for Gaussian steps on samples, which have whole orders of their own); a part that cannot count it gets nothing. High orders are for mixtures: what
 they take off epsilon for their tail is small, so that a large pure launch and a small zCDP launch go together.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
@@ -45,7 +45,7 @@ from counterpoint.composition.reserve import UNIT, Payment, opened, pure_within,
 from counterpoint.composition.sums import GaussianSum
 from counterpoint.encoding import Tagged, Value
 from counterpoint.errors import NotCovered
-from counterpoint.measures import ApproxDP, PureDP, Unbounded
+from counterpoint.measures import ApproxDP, PureDP, SampledGaussianDP, Unbounded
 from counterpoint.measures.conversions import response_of
 from counterpoint.measures.loss import Loss
 from counterpoint.measures.pure import largest_pure_below, pure_below, renyi_of
@@ -103,6 +103,17 @@ SHARES = Shares(
     ),
 )
 
+STEPS = Shares(
+    steps=(),
+    without_delta=Division(
+        slack=Fraction(97, 100),
+        with_reserve=_in_proportion(0, 94, 2, 2, 2),
+        among_orders=_in_proportion(94, 2, 2, 2),
+    ),
+    with_delta=SHARES.with_delta,
+)
+"""The same if the first launch is a Gaussian step on a sample, which neither basic composition nor a reserve counts."""
+
 Sums = tuple[int | None, ...]
 """A Renyi loss for each order in units of 2^-320, rounded up; None where the order cannot count a launch."""
 
@@ -133,6 +144,12 @@ class Union(Tagged, Value, frozen=True, cache_hash=True):
     slack: Fraction | None
     shares: Shares
     orders: tuple[Fraction, ...]
+
+    def chosen_for(self, first: Loss) -> "Union":
+        """The union with the orders and shares that suit the first launch: whole orders for steps on samples."""
+        if not isinstance(first, SampledGaussianDP) or self.shares == STEPS:
+            return self
+        return steps_within(self.budget, self.slack, first)
 
     def divide(self, first: Counted) -> tuple[int | None, Rooms]:
         """What the first launch leaves of the reserve, and what the other parts may grow to."""
@@ -202,6 +219,33 @@ def union_within(budget: ApproxDP, slack: Fraction | None, shares: Shares = SHAR
     return Union(budget, slack, shares, tuple(1 + step * nearest for step in shares.steps))
 
 
+_HIGHEST = 512
+
+
+@lru_cache(maxsize=256)
+def steps_within(budget: ApproxDP, slack: Fraction | None, step: SampledGaussianDP) -> Union:
+    """The union for a budget whose first launch is such a step: the order that admits most of them, and three beside.
+
+    Between whole orders a step costs what the chord says, so all orders are whole (theory, Sampled Gaussian steps).
+
+    >>> [int(order) for order in steps_within(ApproxDP(5, 1e-5), None, SampledGaussianDP(1, 0.01)).orders]
+    [5, 3, 10, 40]
+    """
+    tail = STEPS.without_delta.slack * budget.delta if slack is None else slack
+
+    def admits(order: int) -> Fraction:
+        return renyi_room_at(budget.epsilon, Fraction(order), tail) / Fraction(_units(step, None, Fraction(order)) or 1)
+
+    best = stride = 2
+    while best + stride <= _HIGHEST and admits(best + stride) > admits(best):
+        best, stride = best + stride, 2 * stride
+    while stride > 1:
+        stride //= 2
+        best = max((near for near in (best, best - stride, best + stride) if near >= 2), key=admits)
+    beside = (max(2, best // 2 + 1), 2 * best, 8 * best)
+    return Union(budget, slack, STEPS, tuple(map(Fraction, (best, *beside))))
+
+
 class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
     """Basic composition, a Gaussian reserve and Renyi sums of several orders, side by side.
 
@@ -229,7 +273,7 @@ class BestOfSums(Accumulator, Value, frozen=True, cache_hash=True):
 
     def plus(self, loss: Loss, interaction: Interaction = "endless") -> "BestOfSums":
         """Add a loss to each part; a part that cannot count it no longer counts."""
-        union = self.union
+        union = self.union if self.rooms is not None else self.union.chosen_for(loss)
         counted = count(loss, interaction, union.orders)
         pays = counted.pays
         if self.rooms is None:
