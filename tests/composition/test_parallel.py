@@ -85,7 +85,7 @@ def test_first_pair_consistent_parts_cost_k_in_every_measure():
         (zCDP(0.5), zCDP(1)),
         (RenyiDP(8, 0.1), RenyiDP(8, 0.2)),
         (tCDP(0.1, 8), tCDP(0.2, 8)),
-        (GaussianDP(3), GaussianDP(times(GaussianDP(3), 2).mu)),
+        (GaussianDP(3), GaussianDP(rho=9)),
     ]:
         rule = Parallel(2, each=each, first_pair=True)
         assert rule.bound(relation) == total == rule.loss(create(rule, *[each] * 50))

@@ -20,8 +20,9 @@ by reduction: delta'' + (1 - delta'') sum d_i <= delta. A part that skipped a la
 worlds are not those of its analyst: delta could reach 1.
 
 The first launch is chosen before there is any answer. Its public loss decides how much of delta is kept for exposures
-and how the rest is divided (`SHARES`; `STEPS` for Gaussian steps on samples, which have whole orders of their own); a part that cannot count it gets nothing. High orders are for mixtures: what
-they take off epsilon for their tail is small, so that a large pure launch and a small zCDP launch go together.
+and how the rest is divided (`SHARES`; `STEPS` for Gaussian steps on samples, which have whole orders of their own); a
+part that cannot count it gets nothing. High orders are for mixtures: what they take off epsilon for their tail is
+small, so that a large pure launch and a small zCDP launch go together.
 
 >>> from counterpoint import ApproxDP, Filter, PureDP, zCDP
 >>> rule = Filter(ApproxDP(1, 1e-6))
