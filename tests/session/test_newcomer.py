@@ -126,7 +126,7 @@ LAUNCHING = {
     "Gaussian noise under a pure budget": (
         cp.errors.NotCovered,
         lambda s: s.launch(cp.Gaussian(rho=0.1)),
-        "zCDP(0.1)",
+        "GaussianDP(rho=0.1)",
         "PureDP",
         "ApproxDP",
     ),

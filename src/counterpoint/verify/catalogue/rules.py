@@ -51,7 +51,12 @@ _PURE = [PureDP("0.3"), PureDP("0.5")]
 _THREE = [*_PURE, ApproxDP("0.2", "0.01")]
 _BUDGET = ApproxDP(1, _TWENTIETH)
 _CURVE = TradeOff.of_approx(1, "0.01")
-_MIXED: list[Loss | Mechanism] = [PureDP(1), Gaussian(rho="0.1"), Gaussian(mu="0.6"), ApproxDP(1, "0.005")]
+_MIXED: list[Loss | Mechanism] = [
+    PureDP(1),
+    Gaussian(rho="0.1", discrete=True),
+    Gaussian(mu="0.6"),
+    ApproxDP(1, "0.005"),
+]
 _NORMALS: list[Loss | Mechanism] = [Gaussian(mu="0.6"), Gaussian(mu="0.8"), PureDP("0.3")]
 _BY_THREE = tuple(
     pair for number in range(3) for pair in asks([(0, 3)], number, 3)
@@ -91,7 +96,9 @@ _RULES = (
     Instance(
         "filter, a table",
         session_game(
-            Filter(GaussianDP(1).as_tradeoff(points=16)), [PureDP("0.6"), Gaussian(rho="0.18"), Gaussian(mu="0.6")], 3
+            Filter(GaussianDP(1).as_tradeoff(points=16)),
+            [PureDP("0.6"), Gaussian(rho="0.18", discrete=True), Gaussian(mu="0.6")],
+            3,
         ),
         epsilon=_ZERO,
     ),
