@@ -127,7 +127,7 @@ def test_other_measures_are_delegated_on_a_sample_with_a_delta():
     inner = session.delegate(cp.zCDP("0.1"), delta="1e-6", sampled="0.01")
     assert session.loss.epsilon < 0.08 and inner.launch(cp.Gaussian("0.1")).ask(cp.count()) is not None
     once = cp.Sampled(cp.Gaussian("0.1"), rate="0.01", delta="1e-6")
-    assert session.launch(once).cost == amplified(cp.zCDP("0.1").as_approx("1e-6"), once.rate)
+    assert session.launch(once).cost == amplified(cp.GaussianDP(rho="0.1").as_approx("1e-6"), once.rate)
 
 
 def test_a_group_counts_with_the_amplified_claim_also_of_a_session():
