@@ -140,7 +140,7 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
             "loss=ApproxDP(1, 1e-6)"
         )
     given = price(epsilon, rho, mu, loss)
-    if [given, error, rank_error].count(None) != 2:
+    if sum(it is not None for it in (given, error, rank_error)) != 1:
         raise InvalidParameter(
             "say what the answer may cost or how far off it may be, one of the two: epsilon=0.1, rho=, mu= or "
             "loss=PureDP(0.1); or error=50, which holds with probability=0.95 (rank_error=50 for a quantile)"
