@@ -191,7 +191,7 @@ def test_a_launch_does_not_pass_as_a_charge_nor_a_charge_as_a_launch(tmp_path, k
 
     forge(place, renamed)
     ledger = place.ledger()
-    with pytest.raises(LedgerTampered):
+    with pytest.raises(LedgerTampered, match="on record as one of another kind"):
         ledger.verify()
     with pytest.raises(checker.DoesNotHold):
         checker.check(ledger.record())
