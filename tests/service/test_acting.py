@@ -68,6 +68,7 @@ def test_a_quote_changes_nothing_by_loss_or_by_error(call):
     assert [one.status_code for one in (by_loss, by_error, launch)] == [200] * 3
     assert "PureDP(0.5)" in by_loss.text and "Fits" in by_loss.text
     assert "PureDP(0.05932)" in by_error.text
+    assert "± 6 with 95 %" in by_loss.text and "± 3 with 95 %" in by_loss.text, "twice the price, half the error"
     assert "Would be refused" in launch.text and "PureDP(1) more would fit" in launch.text
     assert call.registry.data_set("people").session().at((0,)).loss == cp.PureDP(0)
 

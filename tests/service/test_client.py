@@ -99,6 +99,7 @@ QUESTIONS = [
     (cp.histogram("age", edges=[0, 35, 100]), {"mu": 100}),
     (cp.histogram("age", bins=4), {"epsilon": 1000}),
     (cp.share("age > 35", by="state"), {"epsilon": 1000}),
+    (cp.count(), {"relative_error": "0.5", "rows_at_least": 8}),
     (cp.count(by=["state", "town"], keys=[("CA", "here"), ("NY", "there")]), {"epsilon": 1000}),
     (cp.median("age"), {"epsilon": 100}),
     (cp.quantile("age", 0.1, by="state"), {"rank_error": 3}),
@@ -210,6 +211,7 @@ def test_what_is_refused_is_refused_alike(everywhere, number):
 
 def test_a_quote_says_what_would_be_launched_and_charges_nothing(session):
     quote = session.would_cost(cp.count(), error=50)
+    assert quote.expected.within == 50 and len(quote.expected.prices) == 5
     assert quote.fits and quote.mechanism == cp.Laplace("0.05932") and quote.cost == quote.after == cp.PureDP("0.05932")
     refused = session.would_cost(cp.Laplace(10**5))
     assert not refused.fits and refused.after is None and refused.refusal.startswith("BudgetExceeded: PureDP(100000)")

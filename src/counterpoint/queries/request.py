@@ -12,6 +12,7 @@ have the requests.
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
+from math import floor
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar
 
 from counterpoint.encoding import Plain, Tagged, Value
@@ -96,6 +97,15 @@ class PreparedQuery(Tagged, Value, frozen=True):
                 f"no error is stated for {shown(self.request, 200)}: ask for counts or sums, which have one"
             )
         return steps if self.grid == 1 else Exact(steps * self.grid)
+
+    def error_among(self, steps: int, rows: int | None) -> int | Fraction:
+        """The same in advance, where it depends on how many rows the answer is about: of at least so many."""
+        return self.error_in_units(steps)
+
+    def steps_keeping(self, error: Fraction, rows: int | None) -> int:
+        """By how many steps integers may be off so that an answer about at least so many rows is within this error."""
+        self.error_in_units(0)  # refuses where no error is stated
+        return floor(self.to_grid(error))
 
     def error_from(self, answer: Plain, steps: int) -> int | Fraction:
         """The same, where it may depend on the noisy answer itself: on what was released, never on the data."""
@@ -324,8 +334,38 @@ class Averaged(PreparedQuery, frozen=True, kw_only=True):
         """It depends on how many rows there are."""
         raise NotCovered(
             "the error of a mean depends on how many rows it is a mean of, so that none is stated before it is asked: "
-            "give ask() an epsilon=, and the answer states its error; or ask for a sum and a count, each with error="
+            "give ask() an epsilon=, and the answer states its error; or say how many rows there are at least, "
+            "rows_at_least=, which a rough count tells; or ask for a sum and a count, each with error="
         )
+
+    @property
+    def _wide(self) -> Fraction:
+        """How much a row adds to the count, in steps."""
+        return (self.high - self.low) / (2 * self.grid)
+
+    def error_among(self, steps: int, rows: int | None) -> Fraction:
+        """How far a mean of at least `rows` rows is off, whatever they are, if its numbers are off by `steps`.
+
+        With true sum C and count W, |C| <= W, the noisy ratio is off by |a - (C/W) b|/(W + b) <= 2 steps/(W - steps),
+        half of the width for each 1; a clamp brings it no farther off. The largest error is the width.
+
+        >>> ages = Averaged(None, 240, 28_800, 2, Fraction(1, 2), low=Fraction(0), high=Fraction(120))
+        >>> float(ages.error_among(240, rows=1000)), ages.error_among(240, rows=2)
+        (0.240..., 120)
+        >>> ages.steps_keeping(Fraction(1), rows=1000)
+        991
+        """
+        if rows is None:
+            return self.error_in_units(steps)
+        width, weight = self.high - self.low, rows * self._wide
+        return Exact(min(width, width * steps / (weight - steps)) if weight > steps else width)
+
+    def steps_keeping(self, error: Fraction, rows: int | None) -> int:
+        """The inverse of `error_among`."""
+        if rows is None:
+            self.error_in_units(0)
+            raise AssertionError("it refuses")
+        return floor(error * rows * self._wide / (self.high - self.low + error))
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
         """The farthest mean that a sum and a count within `steps` of the noisy ones have.

@@ -10,6 +10,7 @@ Share('age >= 65')
 
 from collections.abc import Iterable
 from fractions import Fraction
+from math import floor
 from typing import overload
 
 from counterpoint.encoding import Plain, Value
@@ -135,8 +136,30 @@ class PreparedShare(PreparedQuery, frozen=True):
         """It depends on how many rows there are."""
         raise NotCovered(
             "the error of a share depends on how many rows it is a share of, so none is stated before it is asked: "
-            "give ask() an epsilon=, and the answer states its error; or ask for two counts, each with error="
+            "give ask() an epsilon=, and the answer states its error; or say how many rows there are at least, "
+            "rows_at_least=, which a rough count tells; or ask for two counts, each with error="
         )
+
+    def error_among(self, steps: int, rows: int | None) -> Fraction:
+        """How far a share of at least `rows` rows is off, whatever they are, if both counts are off by `steps`.
+
+        Of p rows that do and r that do not, the noisy share is off by |a r - b p|/(n (n + a + b)) <= steps/(n - 2
+        steps), n = p + r; a clamp brings it no farther off.
+
+        >>> late = PreparedShare(None, 1, 1, 2, Fraction(1))
+        >>> late.error_among(10, rows=1020), late.error_among(10, rows=5), late.steps_keeping(Fraction(1, 100), 1020)
+        (0.01, 1, 10)
+        """
+        if rows is None:
+            return self.error_in_units(steps)
+        return Exact(min(Fraction(1), Fraction(steps, rows - 2 * steps)) if rows > 2 * steps else Fraction(1))
+
+    def steps_keeping(self, error: Fraction, rows: int | None) -> int:
+        """The inverse of `error_among`."""
+        if rows is None:
+            self.error_in_units(0)
+            raise AssertionError("it refuses")
+        return floor(error * rows / (1 + 2 * error))
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
         """The farthest share of all counts that are within `steps` of the noisy ones, none of them below 0.

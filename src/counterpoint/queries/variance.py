@@ -30,7 +30,7 @@ Variance(column='age', by='state', keys=('CA', 'NY'), root=True)
 from collections.abc import Iterable
 from fractions import Fraction
 from itertools import chain
-from math import sqrt
+from math import floor, sqrt
 from typing import overload
 
 from counterpoint.encoding import Plain, Value
@@ -179,8 +179,43 @@ class Dispersed(PreparedQuery, frozen=True, kw_only=True):
         """It depends on how many rows there are."""
         raise NotCovered(
             "the error of a variance depends on how many rows it is a variance of, so that none is stated before it is "
-            "asked: give ask() an epsilon=, and the answer states its error"
+            "asked: give ask() an epsilon=, and the answer states its error; or say how many rows there are at least, "
+            "rows_at_least=, which a rough count tells"
         )
+
+    @property
+    def _row_weight(self) -> Fraction:
+        """How much a row adds to the weight, in steps: 2 w^2, and the grid is that of values to the square, over 12."""
+        return Fraction(2, 3) * self.half**2 / self.grid
+
+    def error_among(self, steps: int, rows: int | None) -> Fraction:
+        """How far a variance of at least `rows` rows is off, whatever they are, if its numbers are off by `steps`.
+
+        With true sums S and T and weight W at half width 1, S/W lies between -1/2 and 1 and T/W between -1 and 1. The
+        mean square (2S/W + 1)/3 is off by (2/3) |a - (S/W) c|/(W + c) <= (4/3) steps/(W - steps), and the squared mean
+        by at most twice |b - (T/W) c|/(W + c) <= 2 steps/(W - steps); together by (16/3) steps/(W - steps). A clamp
+        brings neither farther off. Roots of two numbers are at most the root of their difference apart.
+
+        >>> ages = Dispersed(None, 6, 12, 3, Fraction(1, 12), half=Fraction(60), root=False)
+        >>> float(ages.error_among(28_800, rows=10_000)), ages.error_among(28_800, rows=1)
+        (1.92..., 3600)
+        >>> ages.steps_keeping(ages.error_among(28_800, rows=10_000), rows=10_000)
+        28800
+        """
+        if rows is None:
+            return self.error_in_units(steps)
+        weight = rows * self._row_weight
+        off = Fraction(16, 3) * steps / (weight - steps) if weight > steps else Fraction(1)
+        off = min(off, Fraction(1)) * self.half**2
+        return Exact(Fraction(precision(40)(off).sqrt().upper) if self.root else off)
+
+    def steps_keeping(self, error: Fraction, rows: int | None) -> int:
+        """The inverse of `error_among`."""
+        if rows is None:
+            self.error_in_units(0)
+            raise AssertionError("it refuses")
+        off = (error**2 if self.root else error) / self.half**2
+        return floor(off * rows * self._row_weight / (Fraction(16, 3) + off))
 
     def error_from(self, answer: Plain, steps: int) -> Fraction:
         """The farthest variance (or root of one) of all triples within `steps` of the noisy one in each number.

@@ -33,6 +33,7 @@ from counterpoint.numbers import Number
 from counterpoint.numbers.exact import exact
 from counterpoint.queries.request import PreparedQuery, Request, in_units
 from counterpoint.queries.source import Source
+from counterpoint.session.expected import Expected
 from counterpoint.session.fit import explained, public_part
 from counterpoint.session.step import follows_updates
 
@@ -226,13 +227,14 @@ def series_of(
 class Quote(Value, frozen=True):
     """What a launch would cost: its own loss, what would have been lost after it, and if it is refused, why.
 
-    `mechanism` is what would be launched.
+    `mechanism` is what would be launched, `expected` what its answer to the request will be worth, where that is known.
     """
 
     cost: Loss
     after: Loss | None
     refusal: str | None = None
     mechanism: Mechanism | None = None
+    expected: Expected | None = None
 
     @property
     def fits(self) -> bool:
@@ -240,7 +242,7 @@ class Quote(Value, frozen=True):
         return self.refusal is None
 
 
-def quote_of(session: "Session", fit: Fit) -> Quote:
+def quote_of(session: "Session", fit: Fit, expected: Expected | None = None) -> Quote:
     """What the launch of a fitted mechanism would cost in this session."""
     cost, mechanism = fit.claim.loss, fit.mechanism
     try:
@@ -248,5 +250,5 @@ def quote_of(session: "Session", fit: Fit) -> Quote:
     except LedgerError:  # no refusal of the rule: the account could not be read
         raise
     except CounterpointError as error:
-        return Quote(cost, None, f"{type(error).__name__}: {error}", mechanism)
-    return Quote(cost, session.rule.loss(account), None, mechanism)
+        return Quote(cost, None, f"{type(error).__name__}: {error}", mechanism, expected)
+    return Quote(cost, session.rule.loss(account), None, mechanism, expected)

@@ -158,12 +158,13 @@ def keeping(
     *,
     simultaneous: bool = False,
     in_rows: bool = False,
+    rows: int | None = None,
 ) -> Mechanisms:
     """The mechanisms that answer this request, each at the least price that keeps this error (`reaching`)."""
-    return reaching(prepared, _steps(prepared, error, in_rows), probability, simultaneous=simultaneous)
+    return reaching(prepared, _steps(prepared, error, in_rows, rows), probability, simultaneous=simultaneous)
 
 
-def _steps(prepared: PreparedQuery, error: Number, in_rows: bool) -> int:
+def _steps(prepared: PreparedQuery, error: Number, in_rows: bool, rows: int | None) -> int:
     """The wanted error in steps of the grid, rounded down; a refusal where a request has no stated error."""
     wanted = exact(error, "rank_error" if in_rows else "error")
     if wanted < 0:
@@ -177,8 +178,7 @@ def _steps(prepared: PreparedQuery, error: Number, in_rows: bool) -> int:
         )
     if prepared.wants == "numbers" and in_rows:
         raise InvalidParameter("rank_error= is about a chosen candidate, such as a median; give error= for numbers")
-    prepared.error_in_units(0)  # refuses where the error depends on the answer
-    steps = floor(prepared.to_grid(wanted))
+    steps = prepared.steps_keeping(wanted, rows)  # refuses where the error depends on the answer
     if steps > _FARTHEST:
         raise InvalidParameter(
             f"an error of {format_number(wanted)} is more than 2^60 steps of the grid: ask for a smaller one"
@@ -214,7 +214,8 @@ def reaching(
 ) -> tuple[Mechanism, ...]:
     """The mechanisms that answer this request, each at the least price that keeps an error of `steps` steps."""
     fails = float(may_fail(probability))
-    wanted = _Wanted(prepared, steps, fails, (prepared.width or 1) if simultaneous else 1)
+    numbers = (prepared.width or 1) if simultaneous else prepared.simultaneous_values
+    wanted = _Wanted(prepared, steps, fails, numbers)
     message = prepared.message()
 
     def keeps(mechanism: Mechanism) -> bool:

@@ -19,7 +19,7 @@ from counterpoint.answers.arithmetic import read_ratio
 from counterpoint.answers.present import as_sql_table, present, suppress_noisy
 from counterpoint.answers.provenance import SURE, Mechanisms, Provenance, Reason
 from counterpoint.encoding import Plain, plain_number
-from counterpoint.errors import InvalidParameter
+from counterpoint.errors import InvalidParameter, NotCovered
 from counterpoint.ledger.commands import Fit, cheapest
 from counterpoint.measures import GaussianDP, zCDP
 from counterpoint.measures.loss import Loss
@@ -27,12 +27,14 @@ from counterpoint.mechanisms.additive import Gaussian, Laplace
 from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.mechanisms.noisy_max import NoisyMax
 from counterpoint.numbers import Exact, Number, exact, format_number
-from counterpoint.numbers.exact import positive
+from counterpoint.numbers.exact import positive, whole
 from counterpoint.privacy.relations import Relation
-from counterpoint.queries.request import PreparedQuery
+from counterpoint.queries.request import OnSource, PreparedQuery
 from counterpoint.queries.select import divided_for
 from counterpoint.queries.several_quantiles import CumulatedQuantiles
 from counterpoint.queries.source import Source
+from counterpoint.queries.statistics import COUNTS
+from counterpoint.session.expected import Expected
 from counterpoint.session.fit import answering, launchable
 from counterpoint.session.pricing import is_discrete, keeping, offered, price
 from counterpoint.sql_requests.query import SQLQuery
@@ -51,6 +53,10 @@ class AnswerTerms:
     simultaneous: bool
     in_rows: bool = False
     suppress: Fraction | None = None
+    rows: int | None = None
+    """Of how many rows at least an answer is said to be."""
+    relative: bool = False
+    """Whether the error was given as a part of that many rows."""
 
     @property
     def recorded(self) -> Plain:
@@ -59,7 +65,8 @@ class AnswerTerms:
             return (self.loss,)
         assert self.error is not None
         error, sure = plain_number(exact(self.error)), plain_number(exact(self.probability))
-        return (error, sure, self.simultaneous, self.in_rows)
+        terms = (error, sure, self.simultaneous, self.in_rows)
+        return terms if self.rows is None else (*terms, self.rows)
 
     def fits(self, prepared: PreparedQuery, relation: Relation) -> tuple[Fit, ...]:
         """The mechanisms on these terms: of a price the one with the least error first, of an error in no order."""
@@ -82,7 +89,25 @@ class AnswerTerms:
         """The mechanisms that keep the wanted error, each at its least price."""
         if self.error is None:
             raise InvalidParameter(_HOW_FAR)
-        return keeping(prepared, self.error, self.probability, simultaneous=self.simultaneous, in_rows=self.in_rows)
+        request = prepared.request.request if isinstance(prepared.request, OnSource) else prepared.request
+        if self.relative and not isinstance(request, COUNTS):
+            raise NotCovered(
+                "relative_error= is for counts, whose size rows_at_least= bounds; give error= in units of the request"
+            )
+        return keeping(
+            prepared,
+            self.error,
+            self.probability,
+            simultaneous=self.simultaneous,
+            in_rows=self.in_rows,
+            rows=self.rows,
+        )
+
+    def expected(self, mechanism: Mechanism, prepared: PreparedQuery) -> Expected | None:
+        """What the answer of this mechanism will be worth, and what other prices would buy."""
+        sure = exact(self.probability)
+        found = Expected.of(mechanism, prepared, sure, simultaneous=self.simultaneous, rows=self.rows)
+        return None if found is None else found.beside(mechanism, prepared, self.simultaneous, self.rows)
 
     def check(self, prepared: PreparedQuery) -> None:
         """Refuse, before anything is charged, to suppress what is no number with an error."""
@@ -117,6 +142,8 @@ class GivenTerms(TypedDict, total=False):
     probability: Number | None
     simultaneous: bool
     suppress: Number | None
+    relative_error: Number | None
+    rows_at_least: Number | None
 
 
 def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
@@ -129,6 +156,8 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
     probability: Number | None = None,
     simultaneous: bool = False,
     suppress: Number | None = None,
+    relative_error: Number | None = None,
+    rows_at_least: Number | None = None,
     **unknown: object,
 ) -> AnswerTerms:
     """Read what an analyst gave: one price, or an error."""
@@ -140,6 +169,16 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
             "loss=ApproxDP(1, 1e-6)"
         )
     given = price(epsilon, rho, mu, loss)
+    rows = None if rows_at_least is None else whole(rows_at_least, 1, "rows_at_least")
+    relative = relative_error is not None
+    if relative_error is not None:
+        if rows is None:
+            raise InvalidParameter(
+                "relative_error=0.05 is a part of a number that is not known before: say how many rows there are at "
+                "least, as in rows_at_least=10_000, which a rough count tells: "
+                "session.ask(count(), epsilon=0.01).interval(0.99)[0]"
+            )
+        error = positive(relative_error, "relative_error") * rows if error is None else None
     if sum(it is not None for it in (given, error, rank_error)) != 1:
         raise InvalidParameter(
             "say what the answer may cost or how far off it may be, one of the two: epsilon=0.1, rho=, mu= or "
@@ -153,12 +192,12 @@ def terms(  # noqa: PLR0917 - the keywords of `Session.ask`, in their order
         )
     sure = SURE if probability is None else positive(probability, "the probability")
     ratio = None if suppress is None else read_ratio(suppress, "suppress")
-    return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio)
+    return AnswerTerms(given, off, sure, simultaneous, rank_error is not None, ratio, rows, relative)
 
 
 def wanted_error(on: GivenTerms) -> AnswerTerms:
     """Read what an analyst gave where only an error makes sense."""
-    if on.get("error") is None and on.get("rank_error") is None:
+    if all(on.get(name) is None for name in ("error", "rank_error", "relative_error")):
         raise InvalidParameter(_HOW_FAR)
     return terms(**on)
 
@@ -207,19 +246,24 @@ def presented(request: object, provenance: Provenance, suppress: Fraction | None
     return answer if suppress is None else suppress_noisy(answer, suppress)
 
 
-def would_launch(session: "Session", given: object, on: GivenTerms) -> Mechanism:
-    """The mechanism that was given, at its own price; or what would be launched for a request on these terms."""
+def would_launch(session: "Session", given: object, on: GivenTerms) -> tuple[Mechanism, Expected | None]:
+    """The mechanism that was given, at its own price; or what would be launched for a request on these terms.
+
+    With what the answer to the request will be worth, where that is known before.
+    """
     if isinstance(given, type):
         launchable(given, session._source)  # which refuses it, and says what to write instead
     if isinstance(given, Mechanism):
         if on:
             heads = ", ".join(f"{name}=" for name in on)
             raise InvalidParameter(f"{heads} goes with a request; a mechanism has a price")
-        return given
+        return given, None
     asked = terms(**on)
-    fits = asked.fits(prepare(session._source, given, asked.loss), session._source.relation)
+    prepared = prepare(session._source, given, asked.loss)
     composition, node = session._engine.node(session._path)
-    return cheapest(composition, node.account, asked.candidates(fits)).mechanism
+    candidates = asked.candidates(asked.fits(prepared, session._source.relation))
+    found = cheapest(composition, node.account, candidates).mechanism
+    return found, asked.expected(found, prepared)
 
 
 def epsilon_for(session: "Session", request: object, on: AnswerTerms) -> Exact:

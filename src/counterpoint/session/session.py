@@ -169,16 +169,20 @@ class Session(ChargingSession):
     ) -> Quote:
         """What this launch would cost, by the very code that would admit it; nothing happens.
 
-        Of a request, it is what `ask` would launch on the same terms, such as `error=50`.
+        Of a request, it is what `ask` would launch on the same terms, such as `error=50`, with how far off its answer
+        will be (`expected`), where that is known before, and what other prices would buy.
 
         >>> import counterpoint as cp
         >>> session = cp.Session(cp.Stream(bound=1), within=cp.PureDP(1))
         >>> quote = session.would_cost(cp.total(), error=50)
         >>> quote.cost, quote.fits, session.loss
         (PureDP(0.05932), True, PureDP(0))
+        >>> session.would_cost(cp.total(), epsilon=0.1).expected.within
+        30
         """
         source = self._source.of(of)
-        return quote_of(self, launchable(would_launch(self, mechanism, on), source))
+        would, expected = would_launch(self, mechanism, on)
+        return quote_of(self, launchable(would, source), expected)
 
     @overload
     def ask(self, request: Keys, *, id: str | None = None, **on: Unpack[GivenTerms]) -> KeysAnswer: ...
@@ -216,7 +220,8 @@ class Session(ChargingSession):
         Say what it may cost (`epsilon`, `rho`, `mu`, or a `loss`), and the mechanism with the least error is launched.
         Or say what `error` it may have, in the request's units, with a probability of 95 % unless another is given, and
         the mechanism is launched that lowers this session's budget least. Of several cells each is within the error,
-        with `simultaneous=True` all at once; the rank of a quantile is within `rank_error` rows of the best. With
+        with `simultaneous=True` all at once; the rank of a quantile is within `rank_error` rows of the best. The error
+        of a mean, a variance or a share is known before if they are of `rows_at_least` so many rows. With
         `suppress=2`, None stands for a number below twice its error. It is one request, with
         one `id`: a question that is repeated, also after a crash, is charged once and gets the same answer. A refusal
         is free.

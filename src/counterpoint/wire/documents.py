@@ -33,6 +33,7 @@ from counterpoint.mechanisms.mechanism import Mechanism
 from counterpoint.numbers import Exact
 from counterpoint.privacy.certificates import Certificate
 from counterpoint.queries.request import PreparedQuery
+from counterpoint.session.expected import Expected
 from counterpoint.session.handle import Quote, Released
 from counterpoint.wire.problems import SessionId
 
@@ -205,6 +206,18 @@ def quote_json(quoted: Quote) -> dict[str, Any]:
         "fits": quoted.fits,
         "refusal": quoted.refusal,
         "mechanism": None if quoted.mechanism is None else mechanism_json(quoted.mechanism),
+        "expected": None if quoted.expected is None else expected_json(quoted.expected),
+    }
+
+
+def expected_json(expected: Expected) -> dict[str, Any]:
+    """What an answer will be worth, and what other prices would buy."""
+    return {
+        expected.what: plain(expected.within),
+        "probability": plain(expected.probability),
+        "units": expected.units,
+        "prices": [{"cost": loss_json(loss), expected.what: plain(within)} for loss, within in expected.prices],
+        "exact": _exact(expected),
     }
 
 
@@ -216,6 +229,7 @@ def read_quote(document: dict[str, Any]) -> Quote:
         None if after is None else read_loss(after),
         document["refusal"],
         None if launched is None else read_mechanism(launched),
+        None if document["expected"] is None else _read(document["expected"]["exact"], Expected),
     )
 
 

@@ -27,7 +27,20 @@ from counterpoint.wire.requests import PAGE, check_size, decode_loss, decode_req
 
 Json = dict[str, Any]
 
-_TERMS: tuple[Literal["epsilon", "rho", "mu", "error", "rank_error", "probability", "suppress"], ...] = (
+_TERMS: tuple[
+    Literal[
+        "epsilon",
+        "rho",
+        "mu",
+        "error",
+        "rank_error",
+        "probability",
+        "suppress",
+        "relative_error",
+        "rows_at_least",
+    ],
+    ...,
+] = (
     "epsilon",
     "rho",
     "mu",
@@ -35,6 +48,8 @@ _TERMS: tuple[Literal["epsilon", "rho", "mu", "error", "rank_error", "probabilit
     "rank_error",
     "probability",
     "suppress",
+    "relative_error",
+    "rows_at_least",
 )
 
 
@@ -112,6 +127,8 @@ class TermsBody(Body, frozen=True, kw_only=True):
     probability: int | float | str | None = None
     simultaneous: bool = False
     suppress: int | float | str | None = None
+    relative_error: int | float | str | None = None
+    rows_at_least: int | float | str | None = None
 
     def given(self) -> GivenTerms:
         """The given terms, as `Session.ask` takes them."""

@@ -40,7 +40,7 @@ from counterpoint.service.pages.access import (
 from counterpoint.service.pages.answers import own_answers
 from counterpoint.service.pages.render import Refreshing, drawn, page, refreshing
 from counterpoint.service.pages.widgets import EventWindow, Meter, meter_with, reserves
-from counterpoint.service.pages.words import at_most, figure, moment
+from counterpoint.service.pages.words import at_most, figure, moment, worth
 from counterpoint.service.registry import Registry
 from counterpoint.session.handle import Quote
 from counterpoint.session.session import Session
@@ -164,6 +164,7 @@ def session_page(
         most_running=MOST_RUNNING,
         form=form,
         quote=quote,
+        worth=worth,
         quoted=None if quote is None else gauge_of(session)(quote.cost),
         refused=refused,
     )

@@ -7,9 +7,10 @@
 """
 
 from datetime import UTC, datetime
-from decimal import ROUND_FLOOR, Context
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from fractions import Fraction
 
+from counterpoint.session.expected import Expected
 from counterpoint.wire.requests import REQUESTS
 
 _UNITS = ((86_400, "day", "days"), (3600, "h", "h"), (60, "min", "min"))
@@ -31,6 +32,30 @@ def at_most(value: Fraction) -> str:
     ('0.6666', '0.5')
     """
     return figure(float(Context(prec=4, rounding=ROUND_FLOOR).divide(value.numerator, value.denominator)))
+
+
+def at_least(value: Fraction) -> str:
+    """A number of four digits, rounded up, as an error is.
+
+    >>> at_least(Fraction(2, 3)), at_least(Fraction(599))
+    ('0.6667', '599')
+    """
+    return figure(float(Context(prec=4, rounding=ROUND_CEILING).divide(value.numerator, value.denominator)))
+
+
+def worth(expected: Expected, within: Fraction | None = None) -> str:
+    """What an answer will be worth, at the quoted price or another one.
+
+    >>> worth(Expected(599, "error", Fraction(95, 100), "minutes")), worth(Expected(14, "rank_error", Fraction(9, 10)))
+    ('± 599 minutes with 95 %', 'a rank within 14 rows with 90 %')
+    """
+    amount, sure = at_least(expected.within if within is None else within), figure(100 * expected.probability)
+    said = {
+        "error": f"± {amount}{f' {expected.units}' if expected.units else ''}",
+        "rank_error": f"a rank within {amount} rows",
+        "units_needed": f"keys of at least {amount} units",
+    }
+    return f"{said[expected.what]} with {sure} %"
 
 
 _ASKED_BY = {"".join(part.title() for part in name.split("_")): name for name in REQUESTS}
