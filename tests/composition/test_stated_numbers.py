@@ -121,8 +121,11 @@ STATED = {
         f"{read(Odometer.gaussian(), '0.3', '0.1'):.5f}"
     ),
     "sampled steps": lambda: (
-        f"admits {steps(Filter(ApproxDP(5, '1e-5'), by='renyi', alpha=5, slack='0.97e-5')):,} steps, each chosen by "
-        f"all answers before it, and questions beside them; a list that is fixed in advance has {fixed_steps():,}"
+        f"admits {steps(Filter(ApproxDP(5, '1e-5'), by='renyi', alpha=5, slack='0.97e-5')):,}, and a list that is "
+        f"fixed in advance has {fixed_steps():,}"
+    ),
+    "sampled steps under the default filter": lambda: (
+        f"Filter(ApproxDP(5, 1e-5)) admits {steps(Filter(ApproxDP(5, '1e-5'))):,} steps"
     ),
     "slack": lambda: (
         f"The default takes ${float(SHARES.without_delta.slack):g}\\, \\delta$ for tails, or "
