@@ -906,7 +906,7 @@ def _vouched(signers: Signers, receipts: Receipts, signer: str | None, header: R
     if whole:
         return "signed by the service"
     if not receipts.given:
-        raise DoesNotHold("neither this record nor a receipt for it is signed, so nobody vouches for it")
+        raise DoesNotHold("neither this record nor a receipt for it is signed, so no service vouches for it")
     return f"the record is not signed: receipts vouch for entries 1 to {receipts.reach}, and for no later one"
 
 

@@ -427,7 +427,7 @@ def test_a_record_of_a_forger_who_names_the_service_as_the_next_signer_is_nobody
     lie = forged(receipts[0], thief, **about, head=heads[said["head_number"] - 1])
     with pytest.raises(checker.DoesNotHold, match="no key that counts here has signed this receipt"):
         checker.check(iter(unsigned), [lie], signer.public)
-    with pytest.raises(checker.DoesNotHold, match="nobody vouches for it"):
+    with pytest.raises(checker.DoesNotHold, match="no service vouches for it"):
         checker.check(iter(unsigned), [], signer.public)
     with pytest.raises(checker.DoesNotHold, match="not that of its signer"):
         checker.check(iter(theirs), [lie], signer.public)
@@ -445,7 +445,7 @@ def test_a_record_without_its_signature_is_vouched_for_by_receipts_alone(story):
     del header["signature"]
     bare = [json.dumps(header), *story[0][1:]]
     assert "the record is not signed: receipts vouch for entries 1 to" in sound(bare, story[1][:1], story[2].public)
-    with pytest.raises(checker.DoesNotHold, match="nobody vouches for it"):
+    with pytest.raises(checker.DoesNotHold, match="no service vouches for it"):
         sound(bare, [], story[2].public)
 
 

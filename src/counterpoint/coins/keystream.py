@@ -55,7 +55,7 @@ class Keystream:
 
     def octets(self, count: int) -> bytes:
         """The next `count` bytes."""
-        # before the lock: in a forked child a thread of the parent may have held it, and nobody would ever release it
+        # before the lock: in a forked child a thread of the parent may have held it, and none is left to release it
         if self._owner is not current_process():
             self._leave_parent()
         with self._lock:

@@ -4,14 +4,14 @@ A full disk takes a part of a line, a crash leaves half of one, a sync fails onc
 `append` raises, and the line was never acknowledged. What is left of it must not spoil the next line, which another
 process may append at the same moment. So
 
-- each record begins with a space and a line end: nothing is ever glued to a torn line, whoever tore it;
+- each record begins with a space and a line end: it is never glued to a torn line, of this process or another;
 - each line has a checksum: what is left of a torn one, with that space, is never read as a line;
 - a record is one write(2) at the file's end, which the system keeps in one piece, and nothing is ever cut off. So no
   lock is needed, and a process that is frozen while it writes keeps no other one waiting;
 - a record that was not synced is written and synced once more before anything like it is acknowledged: a sync that
   failed is not tried again on the same bytes, which the system may have dropped;
 - a file that was deleted, replaced or made shorter while it was open takes no more lines;
-- lines that nobody needs any more are left out by a process that has the file alone (`compact`): each process that
+- superfluous lines are left out by a process that has the file alone (`compact`): each process that
   appends to it holds a shared lock on it from then on.
 
 >>> import tempfile, os.path

@@ -58,7 +58,7 @@ class External(Mechanism, Value, frozen=True):
 
     @property
     def claim(self) -> Claim:
-        """The loss, on the word of whoever declared it."""
+        """The loss, as the custodian declared it."""
         said = f"{self.loss!r} for neighbours {self.relation.in_words}, declared by {self.declared_by}, not derived"
         word = f"their word on {self.what!r}, which protects {self.unit}"
         premises = (Certificate(f"{self.loss!r} for the whole release", self.derived),) if self.derived else ()

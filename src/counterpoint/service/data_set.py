@@ -46,7 +46,7 @@ class Binding(NamedTuple):
     """What the rows are read from, without its secrets: for custodians and auditors."""
     second_budget: bool = False
     keep: bool = False
-    """Whether a refresh leaves the rows of the version before in memory, whoever asks for it."""
+    """Whether a refresh leaves the rows of the version before in memory, for every caller."""
     earlier: Callable[[], Sequence[Source]] = tuple
     """What reads the rows of earlier versions, whose handles answer on after a start."""
 

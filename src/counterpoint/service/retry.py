@@ -1,6 +1,6 @@
 """Runs a request again, under its id, when its ledger or data were lost on the way.
 
-After a lost connection nobody knows whether the last commit happened. A request repeated by its id gets the answer that
+After a lost connection, the last commit may or may not have happened. A request repeated by its id gets the answer that
 was drawn, or is begun if there was none; either way it is charged once. An API request without an `Idempotency-Key`
 gets one here, the same for every attempt. The browser's forms are not repeated: their page says so. Nothing is repeated
 once a response has begun.

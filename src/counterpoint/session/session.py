@@ -2,7 +2,7 @@
 
 See Haney et al. 2023, Alg 1, Alg 3, Alg 6.
 
-A session pays at launch and never at ask; a refusal is free; what was launched goes on answering when the budget is
+A session pays at launch and never at ask; a refusal is free; what was launched keeps answering when the budget is
 gone; reading the loss changes nothing; a child's halt concerns that child. Threads may launch and ask at once: checking
 and charging is one step, asks on different handles run side by side, asks on one handle in turn. From asyncio, use
 `await asyncio.to_thread(handle.ask, request)`.

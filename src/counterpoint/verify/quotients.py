@@ -6,8 +6,8 @@ A decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3). Two 
 - *Laplace.* Let all values of a game lie in [low, high]. Given that an answer is low or less, low minus the answer has
   one law, whatever the value was: P[k] is proportional to q^k, q = e^(-1/scale). The same holds at high. So the answer,
   clamped to [low, high], tells all that the answer tells, and a `lift` draws the rest without any data.
-- *Sparse vectors* that release nothing answer True or False. What is infinite is their noisy threshold, which nobody
-  sees: it is enumerated until 1e-30 of it is left, which is far below the rounding of a tree in floats.
+- *Sparse vectors* that release nothing answer True or False. Infinite is only their noisy threshold, which no message
+  shows: it is enumerated until 1e-30 of it is left, which is far below the rounding of a tree in floats.
 
 >>> from counterpoint import Laplace
 >>> from counterpoint.coins import SeededCoins

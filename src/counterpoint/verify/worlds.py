@@ -150,7 +150,7 @@ class Worlds:
 
     @cached_property
     def answers_are_cut(self) -> bool:
-        """Whether an outcome of a step was truncated; those of the start, which nobody sees, are counted in `cut`."""
+        """Whether an outcome of a step was truncated; `cut` counts those of the start, which no view contains."""
         return any((cut > 0).any() for choices in self._choices() for cut in choices.cuts)
 
     @property

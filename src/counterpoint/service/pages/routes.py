@@ -78,7 +78,7 @@ def _problem(request: Request[Any, Any, Any], title: str, detail: str, status: i
 def not_found(request: Request[Any, Any, Any], status: int = NOT_FOUND) -> Response[Any]:
     """The page for an unknown address, and for what is another's: the same words for both.
 
-    Where no page was reached, nobody is looked up: the page is the same for everyone.
+    An unknown address looks up no principal: the page is the same for everyone.
     """
     found = request.scope.get("auth")
     by = found if isinstance(found, SignedIn) else None
