@@ -88,7 +88,7 @@ noisy.ask(cp.count())
 noisy.ask(cp.count())
 
 # %% 19. Gaussian noise within a pure budget
-# says: zCDP(0.01) | covers PureDP | budget in ApproxDP
+# says: GaussianDP(rho=0.01) | covers PureDP | budget in ApproxDP
 session.launch(cp.Gaussian(rho=0.01))
 
 # %% 20. A part that does not exist

@@ -18,6 +18,7 @@ from counterpoint.mechanisms.partition_selection import PartitionSelection
 from counterpoint.privacy.secret import Secret, Tally, reveal
 from counterpoint.queries import aggregates as requests
 from counterpoint.queries import quantiles as choices
+from counterpoint.queries.several_quantiles import smoothed
 from counterpoint.schema.columns import category, number, text
 from counterpoint.schema.times import date
 from counterpoint.schema.units import each_row
@@ -206,7 +207,7 @@ def test_the_number_of_a_candidate_becomes_the_candidate():
 
 @given(st.lists(st.integers(-50, 50), min_size=1, max_size=7))
 def test_ranks_are_made_to_ascend_by_the_nearest_vector_that_does(ranks):
-    rising = choices._rising([Fraction(rank) for rank in ranks])
+    rising = smoothed([Fraction(rank) for rank in ranks])
     assert rising == sorted(rising) and sum(rising) == sum(ranks)
     blocks = {value: [r for r, v in zip(ranks, rising, strict=True) if v == value] for value in rising}
     for value, block in blocks.items():

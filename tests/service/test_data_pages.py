@@ -185,7 +185,7 @@ def test_closed_data_are_reopened_where_the_page_says_so(call, carol):
     assert "Closed for every analyst" not in carol.get(PAGE).text
 
 
-def test_a_stream_has_one_version_and_no_report(carol):
+def test_a_stream_has_no_report_and_may_be_declared_anew(carol):
     page = carol.get("/data-sets/visits").text
-    assert "serving version 1" in page and "Producers append" in page and "For custodians only" not in page
-    assert carol.post("/data-sets/visits/preview").text.count("no next version") == 1
+    assert "serving version 1" in page and "another declaration" in page and "For custodians only" not in page
+    assert "Put version 2 in the place of version 1?" in carol.post("/data-sets/visits/preview").text

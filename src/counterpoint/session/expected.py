@@ -86,7 +86,15 @@ def _within(
 
 def _scaled(mechanism: Mechanism) -> tuple[Mechanism, ...]:
     """The same mechanism at other prices."""
-    if not isinstance(mechanism, Laplace | Gaussian | NoisyMax):
-        return ()
-    name = next(name for name in ("epsilon", "rho", "mu") if getattr(mechanism, name, None) is not None)
-    return tuple(replace(mechanism, **{name: getattr(mechanism, name) * times}) for times in _TIMES)
+    price: dict[str, Fraction | None]
+    match mechanism:
+        case Laplace(epsilon=epsilon):
+            price = {"epsilon": epsilon}
+        case Gaussian(rho=rho, mu=mu) if rho is not None or mu is not None:
+            price = {"rho": rho, "mu": mu}
+        case NoisyMax(epsilon=epsilon, rho=rho):
+            price = {"epsilon": epsilon, "rho": rho}
+        case _:
+            return ()
+    ((name, amount),) = ((name, amount) for name, amount in price.items() if amount is not None)
+    return tuple(replace(mechanism, **{name: amount * times}) for times in _TIMES)

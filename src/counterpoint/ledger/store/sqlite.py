@@ -180,11 +180,14 @@ class SqliteStore(Tables):
                     copy.execute("PRAGMA synchronous = OFF")
                 with self.lock:
                     backup = copy.backup("main", self._connection, "main")
-                with backup:
+                try:
                     while not backup.done:
                         with self.lock:
                             backup.step(_PAGES)
                         time.sleep(_PAUSE)  # the lock is not fair: without it the next part comes before a request
+                finally:
+                    with self.lock:  # it uses the connection of the requests, which must not run meanwhile
+                        backup.finish()
             if lasting:
                 sync_folder_of(path)
             done = True

@@ -213,7 +213,7 @@ def _page(
         columns=_columns(known[-1], who),
         undeclared=_undeclared(known[-1]) if who.role in READERS else 0,
         described="" if table else session._source.describe(),
-        refreshable=session._source.why_not_refreshed is None,
+        why_not_refreshed=session._source.why_not_refreshed,
         meter=_meter(session, who) if who.role in READERS else None,
         sessions=[str(given.id) for given in visible_grants(registry, who, name)] if who.role not in READERS else [],
         report=_view(report, session.data_version, _unit_of(session)),
