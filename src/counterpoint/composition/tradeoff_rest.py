@@ -10,6 +10,7 @@ for a `TradeOff` budget keeps the curve that is left and searches, at every laun
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from typing import ClassVar
 
 from counterpoint.composition.accumulator import ZERO, Accumulator, Entries, entry
@@ -168,20 +169,24 @@ class TradeOffRest(Accumulator, Value, frozen=True):
 
     def headroom(self, budget: Loss) -> Fraction:
         """The largest epsilon, cut to 9 digits, whose curve lies above what is left."""
-        if self.left is None:
-            return ZERO
-        low, high = ZERO, Fraction(1)
-        while high < _HUGE and self._holds(high):
-            low, high = high, 2 * high
-        for _ in range(40):
-            middle = short((low + high) / 2)
-            low, high = (middle, high) if self._holds(middle) else (low, middle)
-        return low
-
-    def _holds(self, epsilon: Fraction) -> bool:
-        assert self.left is not None
-        return TradeOff.of_approx(epsilon, 0).lies_above(self.left)
+        return ZERO if self.left is None else _largest_pure(self.left)
 
     def largest_fitting(self, budget: Loss) -> Loss:
         """The curve that is left."""
         return TradeOff(curves.NO_LOSS) if self.left is None else self.left
+
+
+@lru_cache(maxsize=256)
+def _largest_pure(left: TradeOff) -> Fraction:
+    """The largest epsilon, cut to 9 digits, whose curve lies above this one."""
+
+    def fits(epsilon: Fraction) -> bool:
+        return TradeOff.of_approx(epsilon, 0).lies_above(left)
+
+    low, high = ZERO, Fraction(1)
+    while high < _HUGE and fits(high):
+        low, high = high, 2 * high
+    for _ in range(40):
+        middle = short((low + high) / 2)
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
