@@ -35,7 +35,7 @@ STEPS = people.COLUMNS["income"]
 GROUPS = st.tuples(st.sampled_from(["CA", "NY", "WY", "nowhere"]), st.booleans())
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(people.worlds, people.units, st.lists(people.questions, min_size=4, max_size=8), st.integers(1, 3), st.data())
 def test_no_request_moves_by_more_than_its_sensitivity_between_neighbours(world, unit, questions, cap, data):
     neighbours = data.draw(st.sampled_from(["add-or-remove", "replace"]))
