@@ -156,7 +156,7 @@ def square_of_pure(epsilon: Fraction) -> Fraction:
     """The square of that mu, rounded up; remembered, since losses recur.
 
     >>> round(float(square_of_pure(Fraction(1, 10))), 6)
-    0.015695
+    0.015702
     """
     return rounded_up(gaussian_of_pure(epsilon)) ** 2
 

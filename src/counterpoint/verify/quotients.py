@@ -13,7 +13,7 @@ A decomposition is a theorem about finitely many answers (Lyu 2022, Thm 3). Two 
 >>> from counterpoint.coins import SeededCoins
 >>> quotient = finite_quotient(Laplace(1), [(Ask(private=3), Ask(private=4))])
 >>> quotient.mechanism, [quotient.lift(0, 3, SeededCoins(seed)) for seed in range(4)]
-(Laplace(1, clamp=(3, 4)), [3, 2, 3, 3])
+(Laplace(epsilon=1, clamp=(3, 4)), [3, 3, 2, 3])
 """
 
 from collections.abc import Callable, Sequence
