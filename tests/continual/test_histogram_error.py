@@ -193,7 +193,15 @@ def test_the_stated_error_is_the_least_that_the_proof_allows(sure, hits):
 
 
 @pytest.mark.parametrize("sure", ["0.5", "0.9", "0.99"])
-@pytest.mark.parametrize(("t", "held", "until"), [(60, 0, 0), (200, 5, 160), (200, 7, 160), (250, 6, 210)])
+@pytest.mark.parametrize(
+    ("t", "held", "until"),
+    [
+        (60, 0, 0),
+        (200, 7, 160),
+        pytest.param(200, 5, 160, marks=pytest.mark.long),
+        pytest.param(250, 6, 210, marks=pytest.mark.long),
+    ],
+)
 def test_the_exact_chance_of_an_error_beyond_the_stated_one_is_no_more_than_may_fail(sure, t, held, until):
     stated = LOUD.error(sure, t, hits=1)
     assert chance_of_an_error(LOUD, held, until, t, stated + 1) <= 1 - float(sure)
