@@ -38,7 +38,7 @@ demo: $(VENV)/.installed ## the story, embedded, in the terminal
 	$(VENV)/bin/counterpoint demo
 
 test: $(VENV)/.ready ## everything but the long lane (make test-long)
-	$(PY) -m pytest -n 3 --dist worksteal -rs -m "not long" tests
+	$(PY) -m pytest -n 2 --dist worksteal -rs -m "not long" tests
 
 test-statistical: $(VENV)/.ready ## the tests with a stated false-alarm rate, alone
 	$(PY) -m pytest -m statistical tests
