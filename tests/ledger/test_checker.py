@@ -145,6 +145,19 @@ def test_ratios_of_many_digits_round_alike_in_the_checker_and_in_the_ledger(tmp_
         assert "24 admissions and refusals are right" in sound(lines(session), [], signer_of(session))
 
 
+def test_a_sum_that_was_rounded_up_refuses_what_the_exact_one_would_take(tmp_path):
+    """Parts of a hundredth each, in denominators that together are too long: the last part would fill the budget."""
+    below = [10**44 + 2 * number + 1 for number in range(12)]
+    with new(tmp_path) as session:
+        hers = session.grant("ann", cp.PureDP(Fraction(12, 100)))
+        parts = [Fraction(1, long) for long in below]
+        for part in (*parts, *(Fraction(1, 100) - part for part in parts[:-1])):
+            hers.launch(cp.Laplace(part))
+        with pytest.raises(cp.BudgetExceeded):
+            hers.launch(cp.Laplace(Fraction(1, 100) - parts[-1]))
+        assert "admissions and refusals are right" in sound(lines(session), [], signer_of(session))
+
+
 @pytest.mark.parametrize("within", [cp.PureDP("1/30"), cp.PureDP(f"1/{3**104}")], ids=["short", "long"])
 @pytest.mark.parametrize("budget", [cp.PureDP(1), cp.zCDP(1)], ids=["pure", "zCDP"])
 def test_parts_are_counted_as_the_launches_that_they_are_made_of(tmp_path, budget, within):

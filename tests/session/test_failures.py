@@ -135,7 +135,9 @@ def test_the_closing_is_one_for_all_who_share_the_budget_and_outlives_the_proces
         assert seen(ann, cp.count(), "monday") == CLOSED
     lost = whole.loss
     for _ in range(2):
-        assert seen(bob, cp.count()) == seen(whole, cp.count()) == seen(ann, cp.count(), "monday") == CLOSED
+        with planted(monkeypatch, "duckdb", always, scans=True) as raised:
+            assert seen(bob, cp.count()) == seen(whole, cp.count()) == seen(ann, cp.count(), "monday") == CLOSED
+            assert not raised, "closed data are not read, by an open ask either"
         with pytest.raises(cp.errors.DataFailed):
             ready.ask(cp.count())
         with pytest.raises(cp.errors.DataFailed):
