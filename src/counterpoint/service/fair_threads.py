@@ -5,11 +5,11 @@ still free for others, so a principal alone gets half of them, and the next one 
 mostly wait for commits. Work that computes is another matter: Python computes in one thread at a time, so each
 computing thread slows down all requests. Hence work of a kind (a route, and about how large a body) that lately took
 more than `HEAVY` seconds of CPU time gets one thread for each principal, and `HEAVY_AT_ONCE` for all together. Work
-that computes for more than `BRIEF` seconds, such as reading a certificate, gets `LONGER_AT_ONCE` for each principal:
-with 64 threads that compute, every other request waits for 64 turns of the interpreter. Work of a kind that is not
-known yet gets two for each principal. Light work may be sent to make a kind light again, and then much heavy work at
-once: a principal whose work turns out heavier than it was taken for gets two threads for all light work, `WARY` times
-as long as that work computed.
+that computes for more than `BRIEF` seconds, such as reading a certificate, gets `LONGER_AT_ONCE` for each principal: an
+ask waits for a turn of the interpreter after each statement, behind every thread that computes (`bench starving`). Work
+of a kind that is not known yet gets two for each principal. Light work may be sent to make a kind light again, and then
+much heavy work at once: a principal whose work turns out heavier than it was taken for gets two threads for all light
+work, `WARY` times as long as that work computed.
 
 >>> threads = FairThreads(threads=4)
 >>> token = WORK.set(RequestWork("ann", "quotes"))
@@ -33,8 +33,8 @@ HEAVY = 0.05
 """Seconds of CPU time from which on work is heavy."""
 BRIEF = 0.003
 """Seconds of CPU time up to which work counts as waiting: an ask, which a commit keeps waiting for longer."""
-LONGER_AT_ONCE = 4
-"""How many threads of one principal run work that computes for longer than that."""
+LONGER_AT_ONCE = 1
+"""How many threads of one principal run work that computes for longer than that; with 4 an ask waited 274 ms."""
 HEAVY_AT_ONCE = 2
 """How many threads run heavy work, of all principals together: each makes every ask wait longer for the interpreter."""
 UNKNOWN_AT_ONCE = 2
